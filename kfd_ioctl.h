@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The part of the KFD's user-space ABI that the plugin speaks, by number: GET_VERSION, an event to see what kernel it is,
- * CREATE_QUEUE and its end, SET_CU_MASK, SET_TRAP_HANDLER, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers, and CRIU_OP.
+ * CREATE_QUEUE and its end, SET_TRAP_HANDLER, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers,
+ * and CRIU_OP.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
  * 5.18, and includes <drm/drm.h>, which distributions put elsewhere. Names, numbers and
@@ -49,14 +50,6 @@ struct kfd_ioctl_destroy_queue_args {
 };
 _Static_assert(sizeof(struct kfd_ioctl_destroy_queue_args) == 8, "ABI");
 #define AMDKFD_IOC_DESTROY_QUEUE _IOWR('K', 0x03, struct kfd_ioctl_destroy_queue_args)
-
-struct kfd_ioctl_set_cu_mask_args {
-	uint32_t queue_id;
-	uint32_t num_cu_mask; /* bits, a multiple of 32 */
-	uint64_t cu_mask_ptr;
-};
-_Static_assert(sizeof(struct kfd_ioctl_set_cu_mask_args) == 16, "ABI");
-#define AMDKFD_IOC_SET_CU_MASK _IOW('K', 0x1a, struct kfd_ioctl_set_cu_mask_args)
 
 #define KFD_IOC_EVENT_SIGNAL 0
 

@@ -162,8 +162,6 @@ static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 	int err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
 
 	if (!err)
-		err = mes_find_masks(task->queues, task->nr_queues, state);
-	if (!err)
 		err = mes_cut(state, machine);
 	if (!err)
 		err = limits_check_harm(state, machine, &task->restore->driver);

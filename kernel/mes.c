@@ -6,8 +6,6 @@
  */
 #include <inttypes.h>
 
-#include <libdrm/amdgpu_drm.h>
-
 #include "amdgpu_plugin_util.h"
 #include "kernel/mes.h"
 
@@ -80,13 +78,28 @@ static bool sdma_is_busy(const struct queue_record *record)
 	       dword(record, IB_SUB_REMAIN);
 }
 
+/* Of a CU mask, which the kernel makes anew from what it is asked for by SET_CU_MASK, and does not tell. */
+static bool is_masked(const struct queue_record *record)
+{
+	static const unsigned int places[] = {
+		ENGINE_0, ENGINE_0 + 1, ENGINE_2, ENGINE_2 + 1, ENGINE_4, ENGINE_4 + 1, ENGINE_4 + 2, ENGINE_4 + 3,
+	};
+	uint32_t all = UINT32_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		all &= dword(record, places[i]);
+	return all != UINT32_MAX;
+}
+
 static const char *compute_never(const struct queue_record *record)
 {
 	if (record->format != QUEUE_FORMAT_AQL)
 		return "its packets are PM4, and only AQL packets can bring a new queue to where it was";
 	if (record->gws)
 		return "it has a global wave sync (GWS)";
-	return record->mqd && record->mqd_size != COMPUTE_MQD_SIZE ? "its MQD has an unknown layout" : NULL;
+	if (record->mqd && record->mqd_size != COMPUTE_MQD_SIZE)
+		return "its MQD has an unknown layout";
+	return record->mqd && is_masked(record) ? "it runs on some CUs only (CU mask)" : NULL;
 }
 
 static const char *never(const struct queue_record *record)
@@ -147,23 +160,11 @@ enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topol
 
 /* ---- the list ---- */
 
-static void take_mask(const struct queue_record *record, struct mes_queue *queue)
-{
-	static const unsigned int places[MES_ENGINES] = {
-		ENGINE_0, ENGINE_0 + 1, ENGINE_2, ENGINE_2 + 1, ENGINE_4, ENGINE_4 + 1, ENGINE_4 + 2, ENGINE_4 + 3,
-	};
-
-	for (size_t i = 0; i < MES_ENGINES; i++) {
-		queue->engine_cus[i] = dword(record, places[i]);
-		queue->is_masked = queue->is_masked || queue->engine_cus[i] != UINT32_MAX;
-	}
-}
-
 static struct mes_queue from_record(const struct queue_record *record, const struct topology_node *gpu, bool by_user)
 {
 	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
 	uint32_t actual_id = topology_gpu_id(gpu);
-	struct mes_queue ret = {
+	return (struct mes_queue){
 		.number = record->number,
 		.type = record->type,
 		.gpu_id = record->gpu_id,
@@ -186,10 +187,6 @@ static struct mes_queue from_record(const struct queue_record *record, const str
 				 : pair(record, RB_RPTR),
 		.counted = is_compute ? pair(record, READ_INDEX) : 0,
 	};
-
-	if (is_compute)
-		take_mask(record, &ret);
-	return ret;
 }
 
 static int by_number(const void *a, const void *b)
@@ -259,60 +256,6 @@ int mes_check(const struct kfd_state *state, const struct topology *machine)
 	size_t nr;
 
 	return mes_list(state, machine, true, &queues, &nr);
-}
-
-/* ---- CUs ---- */
-
-static int ask_device(const struct kfd_state *state, uint32_t gpu_id, struct drm_amdgpu_info_device *ret)
-{
-	int err = -ENODEV;
-
-	for (uint32_t i = 0; i < state->nr_devices; i++)
-		if (state->devices[i].user_gpu_id == gpu_id)
-			err = driver_ask_device((int)state->devices[i].drm_fd, ret);
-	return err ? fail(err, "gpu %#x: cannot be asked for its CUs: %m", gpu_id) : 0;
-}
-
-/*
- * The inverse of mqd_symmetrically_map_cu_mask(): bits of a mask go to pairs of CUs, the first pair of each array of
- * each engine, then the second ones; arrays that lack a pair are left out. False where none is left.
- */
-static bool place_mask(struct mes_queue *queue, const struct drm_amdgpu_info_device *device)
-{
-	uint32_t engines = device->num_shader_engines, arrays = device->num_shader_arrays_per_engine, bit = 0;
-	bool any = false;
-
-	if (engines > MES_ENGINES || arrays > 2)
-		return false;
-	for (uint32_t i = 0; i < 8 * engines * arrays; i++) {
-		uint32_t engine = i % engines, array = i / engines % arrays, cu = i / engines / arrays * 2;
-
-		if ((uint32_t)__builtin_popcount(device->cu_bitmap[engine % 4][array + engine / 4 * 2]) <= cu)
-			continue;
-		if (queue->engine_cus[engine] >> (cu + array * 16) & 3) {
-			queue->cu_mask[bit / 32] |= 3u << bit % 32;
-			any = true;
-		}
-		bit += 2;
-	}
-	return any;
-}
-
-int mes_find_masks(struct mes_queue *queues, size_t nr, const struct kfd_state *state)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < nr; i++) {
-		struct drm_amdgpu_info_device device = { 0 };
-
-		if (!queues[i].is_masked)
-			continue;
-		err = ask_device(state, queues[i].gpu_id, &device);
-		if (!err && !place_mask(&queues[i], &device))
-			err = fail(-EOPNOTSUPP, "queue %u on gpu %#x: its CU mask allows none of the GPU's CUs",
-				   queues[i].number, queues[i].gpu_id);
-	}
-	return err;
 }
 
 int mes_cut(struct kfd_state *state, const struct topology *machine)

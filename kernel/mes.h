@@ -19,8 +19,6 @@
 #include "kernel/driver.h"
 #include "kernel/state.h"
 
-#define MES_ENGINES 8 /* shader engines of a GPU at most, of 32 CUs each */
-
 /* A queue that is to be made again, or one that RESTORE brings back, of which only the number matters. */
 struct mes_queue {
 	bool is_restored;
@@ -34,9 +32,6 @@ struct mes_queue {
 	/* Where it was: packets from the ring's begin on; of an SDMA queue, bytes that it has read in its life. */
 	uint64_t at;
 	uint64_t counted; /* packets, by firmware that keeps their count in the MQD: for a report alone */
-	bool is_masked;	  /* runs on some CUs only */
-	uint32_t engine_cus[MES_ENGINES]; /* which, as the MQD has them */
-	uint32_t cu_mask[MES_ENGINES];	  /* and as SET_CU_MASK wants them */
 };
 
 enum mes_verdict {
@@ -64,12 +59,6 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 
 /* Whether mes_list() could list them. 0, or -errno after fail(). */
 int mes_check(const struct kfd_state *state, const struct topology *machine);
-
-/*
- * Finds what SET_CU_MASK needs of the masks of @queues, which depends on the CUs of the GPUs that *state names and has
- * the files of. 0, or -errno after fail(): -EOPNOTSUPP where a GPU has none of a queue's CUs.
- */
-int mes_find_masks(struct mes_queue *queues, size_t nr, const struct kfd_state *state);
 
 /* Takes those that are made again out of a state. 0, or -EPROTO for one that cannot be read, without a message. */
 int mes_cut(struct kfd_state *state, const struct topology *machine);

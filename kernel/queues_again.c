@@ -203,23 +203,6 @@ static struct kfd_ioctl_create_queue_args create_args(const struct mes_queue *qu
 	};
 }
 
-static int set_mask(struct again *again, const struct mes_queue *queue)
-{
-	struct kfd_ioctl_set_cu_mask_args args = {
-		.queue_id = queue->number,
-		.num_cu_mask = 8 * sizeof(queue->cu_mask),
-		.cu_mask_ptr = again->inject.memory + INJECT_DATA,
-	};
-	int64_t result = 0;
-	int err = inject_put(&again->inject, INJECT_DATA, queue->cu_mask, sizeof(queue->cu_mask));
-
-	if (!err)
-		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_SET_CU_MASK, &args, &result);
-	return err || !result ? err
-			      : fail((int)result, "pid %d: queue %u on gpu %#x: its CU mask cannot be set: %m",
-				     again->pid, queue->number, queue->gpu_id);
-}
-
 static int create(struct again *again, const struct mes_step *step)
 {
 	const struct mes_queue *queue = &again->queues[step->queue];
@@ -237,7 +220,7 @@ static int create(struct again *again, const struct mes_step *step)
 			    again->pid, step->number, queue->gpu_id);
 	doorbell = kfd_doorbell(args.doorbell_offset);
 	if (args.queue_id == step->number && (step->is_filler || doorbell == queue->doorbell))
-		return queue->is_masked && !step->is_filler ? set_mask(again, queue) : 0;
+		return 0;
 	return fail(
 		-EBUSY,
 		"pid %d: queue %u on gpu %#x comes back as queue %u with doorbell %u instead of %u: another process "

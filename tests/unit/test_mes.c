@@ -56,8 +56,7 @@ static struct live {
 	uint64_t at; /* packets, or bytes */
 } live[32];
 static bool derives, is_dead, loses_count;
-static unsigned int nr_ran, nr_created, nr_destroyed, nr_rung, masked_queue;
-static uint32_t kept_to[MES_ENGINES];
+static unsigned int nr_ran, nr_created, nr_destroyed, nr_rung;
 static uint32_t first_free_number;
 static int create_error;
 /* What criu has, and which SDMA queues are those of other processes. */
@@ -313,14 +312,6 @@ static void nothing_of_criu_is_left(void)
 
 static uint8_t task_memory[256];
 
-static int64_t set_mask(const struct kfd_ioctl_set_cu_mask_args *args)
-{
-	masked_queue = args->queue_id;
-	assert_int_equal(args->num_cu_mask, 256);
-	memcpy(kept_to, (void *)(uintptr_t)args->cu_mask_ptr, sizeof(kept_to));
-	return create_error ? -create_error : 0;
-}
-
 int inject_look(pid_t tid, struct inject *ret)
 {
 	*ret = (struct inject){ .tid = tid, .memory = (uintptr_t)task_memory - INJECT_DATA };
@@ -358,10 +349,7 @@ int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, in
 	assert_true(is_begun);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_true(device_is_kfd(&st));
-	if (op == AMDKFD_IOC_SET_CU_MASK)
-		*ret = set_mask(args);
-	else
-		*ret = op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
+	*ret = op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
 	return 0;
 }
 
@@ -396,22 +384,6 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 }
 
 /* A GPU of six engines with two arrays of eight CUs; the first one lacks a pair. */
-static int device_error;
-static uint32_t nr_engines;
-int __wrap_drm_call(int fd, unsigned long op, struct drm_amdgpu_info *args)
-{
-	struct drm_amdgpu_info_device *device = (void *)(uintptr_t)args->return_pointer;
-
-	assert_int_equal(fd, 55);
-	assert_int_equal(op, DRM_IOCTL_AMDGPU_INFO);
-	assert_int_equal(args->query, AMDGPU_INFO_DEV_INFO);
-	device->num_shader_engines = nr_engines;
-	device->num_shader_arrays_per_engine = 2;
-	for (unsigned int i = 0; i < 12; i++)
-		device->cu_bitmap[i / 2 % 4][i % 2 + i / 8 * 2] = i ? 0xff : 0x3f;
-	return device_error;
-}
-
 static double now;
 double __wrap_monotonic_seconds(void)
 {
@@ -432,7 +404,6 @@ static int setup(void **test)
 	own_error = acquire_error = 0;
 	memset(own, 0, sizeof(own));
 	memset(is_others, 0, sizeof(is_others));
-	masked_queue = UINT32_MAX;
 	log_clear();
 	for (size_t i = 0; i < NR_QUEUES; i++)
 		for (size_t k = 0; k < RING_BYTES; k++)
@@ -667,18 +638,6 @@ AGAIN(an_sdma_queue_gets_its_number_whatever_is_free_below)
 	assert_int_equal(live[2].number, 2);
 }
 
-AGAIN(a_queue_is_kept_to_its_cus)
-{
-	struct mes_queue queues[] = { a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70), a_queue(2, QUEUE_TYPE_COMPUTE, 7, 7) };
-
-	queues[1].is_masked = true;
-	queues[1].cu_mask[0] = 0xf0;
-	queues[1].doorbell = 2;
-	assert_int_equal(make_again(queues, 2), 0);
-	assert_int_equal(masked_queue, 2);
-	assert_int_equal(kept_to[0], 0xf0);
-}
-
 AGAIN(without_its_kfd_file_nothing_can_be_made)
 {
 	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
@@ -781,64 +740,15 @@ TEST(queues_are_listed_by_number)
 	assert_int_equal(nr, 0);
 }
 
-static int find_masks(struct mes_queue *queue)
+TEST(a_queue_that_runs_on_some_cus_is_not_made_again)
 {
-	struct kfd_state s = state();
-
-	return mes_find_masks(queue, 1, &s);
-}
-
-/* Bit 2 * n stands for the first pair of array n / 6 of engine n % 6, then for the second pair, and so on; without pair 4 of
- * the first one, what follows moves down. */
-TEST(a_mask_is_what_the_driver_takes_for_these_cus)
-{
-	static const struct {
-		unsigned int engine;
-		uint32_t cus, first, last;
-	} cases[] = {
-		{ 0, 3, 3, 0 },
-		{ 1, 3, 3 << 2, 0 },
-		{ 0, 3 << 16, 3 << 12, 0 },
-		{ 0, 3 << 2, 3 << 24, 0 },
-		{ 5, 3 << 20, 0, 3 << 6 },
-		{ 4, 3 << 22, 0, 3u << 26 },
-		{ 0, 1, 3, 0 },
-	};
 	struct mes_queue *queues;
 	size_t nr;
 
-	nr_engines = 6;
-	device_error = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint32_t *mqd;
-
-		fixture_begin(&records, 1, 0);
-		mqd = record(0, QUEUE_TYPE_COMPUTE);
-		mqd[23] = mqd[24] = mqd[26] = mqd[27] = mqd[44] = mqd[45] = mqd[46] = mqd[47] = 0;
-		mqd[cases[i].engine < 2 ? 23 + cases[i].engine : 40 + cases[i].engine] = cases[i].cus;
-		assert_int_equal(list(110000, &queues, &nr), 0);
-		assert_true(queues[0].is_masked);
-		assert_int_equal(find_masks(queues), 0);
-		assert_int_equal(queues[0].cu_mask[0], cases[i].first);
-		assert_int_equal(queues[0].cu_mask[2], cases[i].last);
-		free(queues);
-	}
-}
-
-TEST(a_queue_that_may_run_nowhere_is_refused)
-{
-	struct mes_queue queue = { .gpu_id = USER_GPU, .is_masked = true, .engine_cus = { [6] = 3 } };
-
-	nr_engines = 6;
-	device_error = 0;
-	assert_int_equal(find_masks(&queue), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "CU mask allows none of the GPU's CUs"));
-	nr_engines = 9;
-	assert_int_equal(find_masks(&queue), -EOPNOTSUPP);
-	device_error = -EACCES;
-	assert_int_equal(find_masks(&queue), -EACCES);
-	queue.is_masked = false;
-	assert_int_equal(find_masks(&queue), 0);
+	fixture_begin(&records, 1, 0);
+	record(0, QUEUE_TYPE_COMPUTE)[45] = 3;
+	assert_int_equal(list(110000, &queues, &nr), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "it runs on some CUs only (CU mask)"));
 	log_clear();
 }
 

@@ -38,7 +38,7 @@ test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/driver.c kernel/queues.c kernel/state.c $(topology_SRCS)
 test_mes_SRCS := kernel/mes.c kernel/driver.c kernel/queues_again.c kernel/sdma_slots.c kernel/state.c $(topology_SRCS)
-test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=drm_call,--wrap=call_ioctl
+test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=call_ioctl
 test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/state.c amdgpu_plugin_topology.c
