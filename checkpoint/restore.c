@@ -149,12 +149,6 @@ static int finish_restore(struct restore *restore)
 	return err;
 }
 
-/* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
-static bool needs_own_pages(const struct restore *restore, const struct shared_task *task)
-{
-	return task->nr_ranges && !driver_waits_for_pages(&restore->driver) && !criu_restores_one_task();
-}
-
 /* A task that is in the middle of that must not run on if criu dies. */
 static int make_queues_again(const struct restore *restore, pid_t pid, const struct shared_task *task)
 {
@@ -166,7 +160,8 @@ static int make_queues_again(const struct restore *restore, pid_t pid, const str
 static int let_queues_run(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
 	const struct svm_range *ranges = &restore->shared->ranges[task->first_range];
-	int err = needs_own_pages(restore, task) ? cow_break(pid, ranges, task->nr_ranges) : 0;
+	/* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
+	int err = task->nr_ranges && !criu_restores_one_task() ? cow_break(pid, ranges, task->nr_ranges) : 0;
 
 	if (err)
 		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "

@@ -55,17 +55,6 @@ static inline bool driver_checks_queues(const struct driver_release *driver)
 	return !driver->dkms && driver->major == 6 && driver->minor == 12 && driver->patch >= 111;
 }
 
-/*
- * Whether it tries again when a page of an SVM range is copied while it takes the range's pages. 6.12.114 changes that, and
- * 6.12.117 dropped it; 6.1 has it up to 6.1.192 at least.
- */
-static inline bool driver_waits_for_pages(const struct driver_release *driver)
-{
-	if (driver->dkms || driver->major != 6 || driver_may_be_any(driver))
-		return false;
-	return (driver->minor == 1 && driver->patch <= 192) || (driver->minor == 12 && driver->patch < 114);
-}
-
 /* ---- limits ---- */
 
 /*

@@ -71,21 +71,4 @@ TEST(releases_are_compared_by_both_numbers)
 	assert_false(driver_is_since(&driver, 7, 0));
 }
 
-TEST(a_driver_that_waits_for_pages_is_known)
-{
-	static const char *const versions[] = { "6.1.0-50-amd64", "6.1.193", "6.12.114", "6.12.117+deb13-amd64", "6.12.0-55.el10",
-						"6.12.50-1.el9", "6.8.12", "6.12", "7.2.12", "7.3.4", "5.14.0-1.el9" };
-	static const char *const waiting[] = { "6.1.176", "6.1.192", "6.12.1", "6.12.107+deb13-amd64", "6.12.113" };
-	struct driver_release driver;
-
-	for (size_t i = 0; i < ARRAY_SIZE(versions) + ARRAY_SIZE(waiting); i++) {
-		bool waits = i >= ARRAY_SIZE(versions);
-
-		driver = ask(waits ? waiting[i - ARRAY_SIZE(versions)] : versions[i]);
-		assert_false(driver_waits_for_pages(&driver)); /* an amdgpu-dkms has a patch number of its own */
-		driver.dkms = false;
-		assert_int_equal(driver_waits_for_pages(&driver), waits);
-	}
-}
-
 UNIT_MAIN(NULL, NULL)

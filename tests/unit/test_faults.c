@@ -810,7 +810,7 @@ static const struct {
 	{ "6.12.117+deb13-amd64", false, 2, PAGES },
 	{ "7.2.12", false, 0, PAGES },
 	{ "7.2.12", false, 1, 0 },
-	{ "6.12.107+deb13-amd64", false, 2, 0 },
+	{ "6.12.107+deb13-amd64", false, 2, PAGES },
 	{ "7.2.12", true, 2, 0 },
 };
 
