@@ -24,7 +24,6 @@ static const char help[] =
 	"  follow               frees the GPU memory of a cgroup while it is frozen\n"
 	"  state   [PID...]     which processes are suspended, and where their memory is\n\n"
 	"  --json            output for programs, see amdgpu-checkpoint(1)\n"
-	"  --all             show: each buffer, mapping and queue\n"
 	"  --machine DIR     match: a copy of another machine's topology\n"
 	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
@@ -93,8 +92,6 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("there is no command \"%s\" (--help says more)", argv[0]);
 	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))
 		return complain("%s wants %s (--help says more)", command->name, wanted[command->wants]);
-	if (arguments->all && command->run != command_show)
-		return complain("--all works with show only");
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine works with match only");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
@@ -146,7 +143,6 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
-		{ "all", no_argument, NULL, AT(all) },
 		{ "machine", required_argument, NULL, AT(machine) },
 		{ "images-dir", required_argument, NULL, AT(images_dir) },
 		{ "dir", required_argument, NULL, AT(dir) },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-checkpoint show: processes, their GPUs and buffers, what they share, and the other files; with --all each buffer,
- * mapping and queue.
+ * amdgpu-checkpoint show: processes, their GPUs and buffers, what they share, and the other files. Each buffer and mapping is
+ * shown by protoc --decode, with criu-amdgpu.proto.
  */
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
@@ -244,98 +244,7 @@ static void print_sharing(const struct gpu_process *kfd)
 	print_text("%s", kfd->nr_sharers ? "\n" : "");
 }
 
-/* ---- each thing, with --all ---- */
-
-static void print_buffer(const struct kfd_state *state, uint32_t i)
-{
-	const struct bo *bo = &state->bos[i];
-	struct bo_record record = { 0 };
-	bool has_record = i < state->nr_records && !records_bo(state, i, &record);
-
-	print_object(NULL);
-	print_address("address", "    ", bo->addr);
-	print_bytes("buffer_bytes", ": ", bo->size);
-	print_string("kind", ", ", kinds[kind_of(bo)].name);
-	print_id("gpu_id", ", gpu ", bo->gpu_id);
-	print_id("flags", ", flags ", bo->alloc_flags);
-	print_address("offset", ", mapped at ", bo->offset);
-	print_number_if(has_record, "number", ", number ", record.handle);
-	print_number_if(bo->share.buffer, "shared_as", ", shared as ", bo->share.buffer);
-	print_number_if(bo->has_crc32c, "crc32c", NULL, bo->crc32c);
-	print_text("\n");
-	print_end();
-}
-
-static void print_mapping(const struct device_vma *vma)
-{
-	print_object(NULL);
-	print_address("start", "    ", vma->start);
-	print_address("end", "-", vma->end);
-	print_number_if(vma->minor, "render_minor", ": renderD", vma->minor);
-	print_text("%s", vma->minor ? "" : ": kfd");
-	print_address("offset", ", offset ", vma->offset);
-	print_number_if(vma->gpu_id, "gpu_id", NULL, vma->gpu_id);
-	print_text("\n");
-	print_end();
-}
-
-static void print_queue(const struct queue_record *queue)
-{
-	bool is_compute = queue->type == QUEUE_TYPE_COMPUTE;
-
-	print_object(NULL);
-	print_number("number", "    ", queue->number);
-	print_string("kind", ": ", is_compute ? "compute" : queue->type == QUEUE_TYPE_SDMA_XGMI ? "SDMA XGMI" : "SDMA");
-	print_string("format", ", ", !is_compute ? NULL : queue->format == QUEUE_FORMAT_AQL ? "AQL" : "PM4");
-	print_id("gpu_id", ", gpu ", queue->gpu_id);
-	print_address("ring_address", ", ring ", queue->ring_address);
-	print_bytes("ring_bytes", " of ", queue->ring_size);
-	print_address("read_address", NULL, queue->read_address);
-	print_address("write_address", NULL, queue->write_address);
-	print_address("waves_address", ", waves ", queue->cwsr_address);
-	print_number("doorbell", ", doorbell ", queue->doorbell);
-	print_number("priority", ", priority ", queue->priority);
-	print_number("percent", NULL, queue->percent);
-	print_text("\n");
-	print_end();
-}
-
-static void print_all_queues(const struct gpu_process *kfd)
-{
-	struct kfd_state state = kfd->state;
-	struct queue_record queue;
-	struct records records;
-
-	state.nr_devices = topology_count_gpus(kfd->nodes);
-	records_begin(&state, &records);
-	while (!kfd->no_kfd && records_next_queue(&records, &queue) > 0)
-		print_queue(&queue);
-}
-
-static void print_all(const struct gpu_process *kfd)
-{
-	struct kfd_state state = kfd->state;
-
-	state.nr_devices = topology_count_gpus(kfd->nodes);
-	print_object("all");
-	print_array("buffers");
-	print_text("  all buffers:\n");
-	for (uint32_t i = 0; i < state.nr_bos; i++)
-		print_buffer(&state, i);
-	print_end();
-	print_array("mappings");
-	print_text("  all mappings:\n");
-	for (size_t i = 0; kfd->has_vmas && i < kfd->nr_vmas; i++)
-		print_mapping(&kfd->vmas[i]);
-	print_end();
-	print_array("queues");
-	print_text("  all queues:\n");
-	print_all_queues(kfd);
-	print_end();
-	print_end();
-}
-
-static void print_process(const struct images *images, const struct image_file *file, bool all)
+static void print_process(const struct images *images, const struct image_file *file)
 {
 	const struct gpu_process *kfd = file->kfd;
 
@@ -355,8 +264,6 @@ static void print_process(const struct images *images, const struct image_file *
 		if (topology_is_gpu(kfd->nodes->nodes[i]))
 			print_gpu(images, file, kfd->nodes->nodes[i]);
 	print_end();
-	if (all)
-		print_all(kfd);
 	print_end();
 }
 
@@ -384,7 +291,7 @@ int command_show(const struct arguments *arguments)
 	print_array("processes");
 	for (size_t i = 0; i < images.nr; i++)
 		if (image_is_process(&images.files[i]))
-			print_process(&images, &images.files[i], arguments->all);
+			print_process(&images, &images.files[i]);
 	print_end();
 	print_text("\nfiles:\n");
 	print_array("files");
