@@ -92,6 +92,14 @@ bool claims_have(int claims, uint32_t minor); /* the render minor is claimed by 
 void claims_add(int claims, uint32_t minor);
 void turn_end(int claims);
 
+/* ---- file systems in memory ---- */
+
+/*
+ * Mounts a tmpfs on the directory @path of the mount namespace of pid 1: root's, of mode 0700, as large as the memory,
+ * with huge pages where the kernel has them. 0 or -errno, no message.
+ */
+int mount_memory(const char *path);
+
 /* ---- device nodes: recognised and opened wherever the caller is ---- */
 
 /*

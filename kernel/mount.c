@@ -13,6 +13,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
@@ -136,4 +137,38 @@ int mount_go_back(struct mount_place *place)
 	if (ns < 0)
 		return 0;
 	return enter_namespace(ns) || fchdir(root) || chroot(".") || fchdir(cwd) ? -errno : 0;
+}
+
+/* ---- a tmpfs for all ---- */
+
+static int mount_here(const char *path)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	if (!mount("amdgpu-checkpoint", path, "tmpfs", flags, "mode=0700,size=100%,huge=within_size"))
+		return 0;
+	return mount("amdgpu-checkpoint", path, "tmpfs", flags, "mode=0700,size=100%") ? errno : 0;
+}
+
+/* A process of its own, since the caller stays where it is. */
+static int mount_in(int ns, const char *path)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child)
+		_exit(enter_namespace(ns) ? EPERM : mount_here(path));
+	if (child < 0)
+		return -errno;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+}
+
+int mount_memory(const char *path)
+{
+	_cleanup_close_ int ns = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	return ns < 0 ? -errno : mount_in(ns, path);
 }

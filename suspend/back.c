@@ -279,14 +279,14 @@ static int take_kfd(struct process *process)
 /* One that has ended meanwhile has left nothing but its record. */
 static int read_record(struct process *process)
 {
-	int err = record_read_head(process->head.pid, &process->head);
+	int err = record_find(process->head.pid, &process->head);
 
 	if (err)
 		return err;
 	process->has_ended = !record_is_alive(&process->head);
 	if (process->has_ended)
 		record_remove(&process->head);
-	return 0;
+	return process->has_ended ? 0 : record_check(&process->head);
 }
 
 /* Whoever has continued a process since, as Slurm does before it thaws one, has done so for good. */
@@ -322,22 +322,68 @@ static int take_process(struct cut *cut, struct process *process)
 	return err;
 }
 
-/* All is looked at before a process is touched. Who is not suspended is left out. */
-static int take_all(struct cut *cut, const struct suspend_target *target)
+/* Adds the processes of a suspend; with @middle only those that are not suspended. */
+static int add_others(struct cut *cut, uint64_t id, bool middle)
 {
-	size_t kept = 0;
-	int err = cut_add(cut, target);
+	_cleanup_free_ int *pids = NULL;
+	struct suspend_target target = { 0 };
+	size_t nr = 0;
+	int err = record_list(id, &pids, &nr);
 
-	for (size_t i = 0; err >= 0 && i < cut->nr; i++) {
-		err = read_record(&cut->processes[i]);
-		if (!err && !(target->half_only && cut->processes[i].head.phase == PHASE_SUSPENDED))
-			cut->processes[kept++] = cut->processes[i];
+	target.pids = pids;
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct record_head head;
+
+		err = record_find(pids[i], &head);
+		if (!err && head.id == id && !(middle && head.phase == PHASE_SUSPENDED))
+			pids[target.nr++] = pids[i];
 		err = err == -ENOENT ? 0 : err;
 	}
-	if (err < 0)
-		return err;
+	err = err ? err : cut_add(cut, &target);
+	return err < 0 ? err : 0;
+}
+
+/* Whether an earlier one has brought the others of its suspend along. */
+static bool is_brought(const struct cut *cut, size_t nr, uint64_t id)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (cut->processes[i].head.id == id)
+			return true;
+	return false;
+}
+
+/* A process that is not suspended is left out, and what is in the middle comes with others of its suspend. */
+static int read_records(struct cut *cut)
+{
+	size_t kept = 0;
+	int err = 0, skipped = -ENOENT;
+
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		err = read_record(&cut->processes[i]);
+		if (!err && !is_brought(cut, kept, cut->processes[i].head.id))
+			err = add_others(cut, cut->processes[i].head.id, true);
+		if (!err)
+			cut->processes[kept++] = cut->processes[i];
+		if (err == -EXDEV || err == -ENOENT) {
+			skipped = err == -EXDEV ? err : skipped;
+			err = 0;
+		}
+	}
 	cut->nr = kept;
-	err = kept ? cut_read_machine(cut) : -ENOENT;
+	if (!err && kept)
+		fail_clear();
+	return err ? err : kept ? 0 : skipped;
+}
+
+/* All is looked at before a process is touched. */
+static int take_all(struct cut *cut, const struct suspend_target *target)
+{
+	int err = target->id ? add_others(cut, target->id, false) : cut_add(cut, target);
+
+	if (err >= 0)
+		err = read_records(cut);
+	if (!err)
+		err = cut_read_machine(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
 			err = take_process(cut, &cut->processes[i]);
@@ -381,7 +427,7 @@ static void undo_all(struct cut *cut)
 static int fill_from(struct cut *cut, const char *dir)
 {
 	_cleanup_close_ int fd = -1;
-	int err = open_dir(dir, &fd);
+	int err = place_open(dir, &fd);
 
 	if (err)
 		return err;

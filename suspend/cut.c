@@ -125,19 +125,6 @@ int process_look(struct cut *cut, struct process *process)
 
 /* ---- copies ---- */
 
-/* It must be no one else's, nor a link: some are in directories that all may write. */
-int open_dir(const char *dir, int *ret)
-{
-	struct stat st;
-
-	*ret = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*ret < 0)
-		return fail(-errno, "%s: cannot be opened: %m", dir);
-	if (fstat(*ret, &st) || st.st_uid != geteuid())
-		return fail(-EPERM, "%s: belongs to another user, who could read or change what is saved there", dir);
-	return 0;
-}
-
 /* Only what goes, and is there, has contents to copy: what is another's is left alone. */
 static void choose_contents(struct process *process)
 {

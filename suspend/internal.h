@@ -35,15 +35,27 @@ enum going {
 	GOES_NOT_AFTER_ALL, /* its contents are saved, but it could not be given up */
 };
 
+/* Up to here a record is the same in all versions for ever: whose it is, and what is removed with it. */
+#define RECORD_FIXED offsetof(struct record_head, own_crc)
+
 struct record_head {
 	char magic[8];
-	uint32_t version, crc; /* of the head's rest */
-	uint32_t parts_crc;    /* of what follows it */
-	uint32_t phase;
+	uint32_t version; /* of what follows the fixed part */
+	uint32_t crc;	  /* of the fixed part's rest */
 	int32_t pid;
-	uint64_t start; /* process_start() */
+	uint32_t made_base; /* the directory above @dir was made for it, and is removed when it is empty */
+	uint64_t start;	    /* process_start() */
+	uint64_t id;	    /* of the suspend: all its records have it */
+	uint64_t pid_ns, time_ns; /* inodes; 0: this kernel has none */
+	char boot[40];		  /* the kernel's boot_id */
+	char writer[88];	  /* version text */
+	char dir[PATH_MAX];	  /* with the data of this suspend alone; as the caller of the suspend sees it */
+	/* What this version has besides. */
+	uint32_t own_crc;   /* of the head's rest */
+	uint32_t parts_crc; /* of what follows it */
+	uint32_t phase;
+	uint32_t was_stopped;
 	int64_t since;
-	uint32_t was_stopped, made_dir; /* made_dir: it goes with what is in it */
 	uint32_t is_frozen, was_frozen; /* its own cgroup: by us, and before that by somebody else */
 	int32_t kfd_number;		/* of the process' descriptor */
 	struct inject_thread thread;
@@ -51,7 +63,6 @@ struct record_head {
 	struct suspend_report report;
 	uint32_t nr_devices, nr_bos, nr_objects, nr_vmas;
 	uint64_t priv_size;
-	char dir[PATH_MAX];
 };
 
 struct process {
@@ -62,7 +73,7 @@ struct process {
 	struct suspend_vma *vmas; /* by buffer */
 	/* What this call knows of it. */
 	struct hold hold;
-	bool has_ended, is_changed;
+	bool has_ended;
 	struct inject inject;
 	int *fds; /* its descriptors of render nodes */
 	uint32_t *fd_minors;
@@ -78,13 +89,50 @@ static inline bool process_has_kfd(const struct process *process)
 int record_set(struct process *process, enum phase phase);
 /* As it is. Without /dev/kfd there is no state. */
 int record_write(struct process *process);
-/* Fills a process that has nothing but its pid. -ENOENT, no message: there is no record. */
+/* Says in the head who the process is: of which suspend, here and now. 0, or -errno after fail(). */
+int record_begin(struct record_head *head, uint64_t id);
+/*
+ * Finds the record of a process: its fixed part, and what this version knows of the rest. Of several the living one's.
+ * -ENOENT, no message: there is none. -EXDEV: there are only records of another pid namespace, time namespace or boot.
+ */
+int record_find(pid_t pid, struct record_head *ret);
+/* Whether this version can use all of it. 0, or -errno after fail(), which names the version that wrote it. */
+int record_check(const struct record_head *head);
+/* Fills the rest of a process whose head is there. */
 int record_read(struct process *process);
-int record_read_head(pid_t pid, struct record_head *ret);
-/* Forgets the process: its record, and its files of contents. */
+/* The pids of all records of a suspend. Heap memory of the caller. */
+int record_list(uint64_t id, int **ret, size_t *ret_nr);
+/* Forgets the process: its record, and its files of data. */
 void record_remove(const struct record_head *head);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);
+
+/* ---- where data are (place.c) ---- */
+
+/* In the mount namespace of pid 1, whatever that of the caller is: a mount there lasts as long as the processes. */
+#define RUN_ROOT "/proc/1/root"
+
+/* Where a suspend puts its data. */
+struct place {
+	char base[PATH_MAX]; /* the directory that the user names, or SUSPEND_MEMORY */
+	char dir[PATH_MAX];  /* a new one in it */
+	bool is_new_base;
+};
+
+/* Makes /run/amdgpu-checkpoint. */
+int place_make_run(void);
+/* The path by which a directory is reached from here. */
+void place_path(const char *dir, char path[PATH_MAX]);
+/* Decides where. @dir: NULL for memory. What is left there by an earlier boot is removed. Makes nothing else yet. */
+int place_choose(const char *dir, uint64_t id, struct place *ret);
+/* Makes it when records name it: what no record names would stay when the command is killed. *ret_fd: the caller's. */
+int place_make(const struct place *place, int *ret_fd);
+/* Opens the directory that a record names, for reading. */
+int place_open(const char *dir, int *ret_fd);
+/* Removes the data of a process. */
+void place_remove(const struct record_head *head);
+/* Removes the directories, when they are empty. */
+void place_remove_dir(const struct record_head *head);
 
 /* ---- a call ---- */
 
@@ -121,8 +169,6 @@ int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t
 void cut_end(struct cut *cut);
 /* Nodes and minors, when the state is there; the descriptors of render nodes. */
 int process_look(struct cut *cut, struct process *process);
-/* Opens the directory; *ret is the caller's. */
-int open_dir(const char *dir, int *ret);
 /* Copies contents of all processes with this directory, out or in, those of buffers that go and have a dma-buf. */
 int cut_copy(struct cut *cut, const char *dir, bool out);
 int cut_report(const struct cut *cut, struct suspend_result *ret);

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "amdgpu_plugin_drm.h"
 #include "share/share.h"
@@ -76,70 +75,52 @@ static int check_unsuspended(pid_t pid)
 
 	if (task_find_mark(pid, -1) >= 0)
 		return fail(-EALREADY, "pid %d: is suspended already (\"amdgpu-checkpoint resume %d\")", pid, pid);
-	err = record_read_head(pid, &head);
+	err = record_find(pid, &head);
 	if (!err && record_is_alive(&head))
-		err = fail(-EALREADY,
-			   "pid %d: is being suspended, or a suspend of it was killed "
-			   "(\"amdgpu-checkpoint resume %d\")",
-			   pid, pid);
-	else if (!err)
+		return fail(-EALREADY,
+			    "pid %d: is being suspended, or a suspend of it was killed "
+			    "(\"amdgpu-checkpoint resume %d\")",
+			    pid, pid);
+	if (!err)
 		record_remove(&head);
-	return err == -ENOENT ? 0 : err;
+	/* Another process has this number in another pid namespace. */
+	if (err == -EXDEV)
+		fail_clear();
+	return err == -ENOENT || err == -EXDEV ? 0 : err;
 }
 
-/* Where contents go, and why. */
-struct where {
-	const char *follows;
-	char dir[PATH_MAX];
-	bool is_new; /* is made when records name it: one that no record names would stay when the command is killed */
-};
-
-static int where_find(const char *dir, struct where *where)
-{
-	char cwd[PATH_MAX] = "";
-
-	if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
-		return fail(-errno, "the working directory: %m");
-	if ((size_t)snprintf(where->dir, sizeof(where->dir), "%s%s%s", cwd, *cwd ? "/" : "", dir) >= sizeof(where->dir))
-		return fail(-ENAMETOOLONG, "%s: %m", dir);
-	where->is_new = access(dir, F_OK) && errno == ENOENT;
-	return 0;
-}
-
-static int record_begin(struct process *process, const struct where *where)
+static int begin_record(struct process *process, const struct suspend_target *target, const struct place *place)
 {
 	struct record_head *head = &process->head;
+	int err = record_begin(head, target->id);
 
 	head->phase = PHASE_COPYING;
-	head->since = time(NULL);
 	head->was_stopped = hold_is_stopped(&process->hold);
-	head->made_dir = where->is_new || !strcmp(where->dir, SUSPEND_DIR);
-	snprintf(head->follows, sizeof(head->follows), "%s", where->follows ? where->follows : "");
-	snprintf(head->dir, sizeof(head->dir), "%s", where->dir);
-	head->report.pid = head->pid;
-	head->start = process_start(head->pid);
-	return record_write(process);
+	head->made_base = place->is_new_base;
+	snprintf(head->follows, sizeof(head->follows), "%s", target->follows ? target->follows : "");
+	snprintf(head->dir, sizeof(head->dir), "%s", place->dir);
+	return err ? err : record_write(process);
 }
 
 /* A process has one tracer: whoever holds it is alone with its record. */
-static int stop_process(struct process *process, const struct where *where)
+static int stop_process(struct process *process, const struct suspend_target *target, const struct place *place)
 {
 	int err = hold_begin(process->head.pid, true, &process->hold);
 
 	if (!err)
 		err = check_unsuspended(process->head.pid);
-	return err ? err : record_begin(process, where);
+	return err ? err : begin_record(process, target, place);
 }
 
 /* Processes make others until all are stopped. */
-static int stop_all(struct cut *cut, const struct suspend_target *target, const struct where *where)
+static int stop_all(struct cut *cut, const struct suspend_target *target, const struct place *place)
 {
 	size_t i = 0;
 	int nr;
 
 	while ((nr = cut_add(cut, target)) > 0)
 		for (; i < cut->nr; i++) {
-			int err = stop_process(&cut->processes[i], where);
+			int err = stop_process(&cut->processes[i], target, place);
 
 			if (err)
 				return err;
@@ -241,30 +222,23 @@ static int look_at_threads(struct cut *cut)
 	return err;
 }
 
-/* One that ends meanwhile does not keep the others. */
+/* None is suspended before all are: what is in the middle is taken back together. */
 static int cut_change(struct cut *cut)
 {
-	int first = still_for_calls(cut);
+	int err = still_for_calls(cut);
 
-	if (first) {
+	if (err) {
 		still_after(cut, false);
-		return first;
+		return err;
 	}
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
-		int err = process_has_kfd(process) ? vram_give_up(process) : 0;
-
-		process->is_changed = !err;
-		first = first ? first : err;
-	}
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (process_has_kfd(&cut->processes[i]))
+			err = vram_give_up(&cut->processes[i]);
 	still_freeze(cut);
-	for (size_t i = 0; i < cut->nr; i++) {
-		int err = cut->processes[i].is_changed ? record_set(&cut->processes[i], PHASE_SUSPENDED) : 0;
-
-		first = first ? first : err;
-	}
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = record_set(&cut->processes[i], PHASE_SUSPENDED);
 	still_after(cut, true);
-	return first;
+	return err;
 }
 
 static int cut_save(struct cut *cut, int dir)
@@ -293,28 +267,21 @@ static int cut_ask(struct cut *cut, const struct task_files *files)
 	return err ? err : look_at_threads(cut);
 }
 
-static int make_dir(const char *dir, int *ret)
-{
-	if (mkdir(dir, 0700) && errno != EEXIST)
-		return fail(-errno, "%s: cannot be made: %m", dir);
-	return open_dir(dir, ret);
-}
-
 static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir,
 		       struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
 	_cleanup_close_ int fd = -1;
-	struct where where = { .follows = target->follows };
-	int err = where_find(dir, &where);
+	struct place place = { 0 };
+	int err = place_choose(dir, target->id, &place);
 
-	if (!err && !where.is_new)
-		err = open_dir(where.dir, &fd);
 	if (!err)
-		err = stop_all(cut, target, &where);
-	if (!err && where.is_new)
-		err = make_dir(where.dir, &fd);
+		err = place_make_run();
+	if (!err)
+		err = stop_all(cut, target, &place);
+	if (!err)
+		err = place_make(&place, &fd);
 	if (!err)
 		err = cut_collect_files(cut, &files);
 	if (!err)
@@ -334,8 +301,10 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 		struct suspend_result *ret)
 {
 	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
-	int err = cut_read_machine(&cut);
+	int err;
 
+	suspend_clean();
+	err = cut_read_machine(&cut);
 	if (!err)
 		err = cut_prepare(&cut, target, dir, &ret->times);
 	for (size_t i = 0; !err && i < cut.nr; i++) {

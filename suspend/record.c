@@ -2,24 +2,32 @@
 /*
  * What is known of a suspended process, in a file of its own below /run, which lasts as long as processes can: until
  * the machine stops. A new state takes the place of the one before as a whole.
+ *
+ * A record's first part is the same in all versions. It says which process it is: pids mean something in one pid
+ * namespace, start times in one time namespace, both in one boot. From elsewhere nobody can tell whether the process is
+ * there, and the record is left alone. A file's name has the number of the suspend: no two records have the same name, and
+ * what is removed is what was read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "content/content.h"
-#include "image/image.h"
 #include "suspend/internal.h"
 
-#define RECORDS	 "/run/amdgpu-checkpoint"
-#define MAGIC	 "amdgpusp"
-#define VERSION	 1
-#define MAX_SIZE (4ull << 30)
+#define RECORDS	      RUN_ROOT SUSPEND_RUN
+#define SHOWN(path)   ((path) + strlen(RUN_ROOT)) /* as the user knows it */
+#define MAGIC	      "amdgpurc"
+#define VERSION	      2
+#define NEW	      ".new"
+#define STALE_SECONDS 60 /* a record is written in much less */
 
-static void record_path(pid_t pid, const char *suffix, char path[PATH_MAX])
+static void record_path(const struct record_head *head, const char *suffix, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, RECORDS "/%d%s", pid, suffix);
+	snprintf(path, PATH_MAX, RECORDS "/%d.%016" PRIx64 "%s", head->pid, head->id, suffix);
 }
 
 /* The parts behind the head, in their order. */
@@ -41,11 +49,18 @@ static void record_parts(struct process *process, struct record_part parts[NR_PA
 	parts[4] = (struct record_part){ (void **)&process->vmas, head->nr_vmas * sizeof(*process->vmas) };
 }
 
-#define CRC_FROM offsetof(struct record_head, parts_crc)
+/* Of the bytes between two fields of the head. */
+#define CRC_OF(head, from, to) \
+	crc32c(0, (const uint8_t *)(head) + offsetof(struct record_head, from), (to) - offsetof(struct record_head, from))
 
-static uint32_t head_crc(const struct record_head *head)
+static uint32_t fixed_crc(const struct record_head *head)
 {
-	return crc32c(0, (const uint8_t *)head + CRC_FROM, sizeof(*head) - CRC_FROM);
+	return CRC_OF(head, pid, RECORD_FIXED);
+}
+
+static uint32_t own_crc(const struct record_head *head)
+{
+	return CRC_OF(head, parts_crc, sizeof(*head));
 }
 
 static uint32_t parts_crc(struct process *process)
@@ -57,6 +72,85 @@ static uint32_t parts_crc(struct process *process)
 	for (size_t i = 0; i < NR_PARTS; i++)
 		crc = crc32c(crc, *parts[i].data, parts[i].size);
 	return crc;
+}
+
+/* ---- who a process is ---- */
+
+uint64_t suspend_new_id(void)
+{
+	uint64_t id = 0;
+
+	while (!id && getrandom(&id, sizeof(id), 0) != sizeof(id))
+		continue;
+	return id;
+}
+
+static uint64_t namespace_inode(const char *name)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	return stat_quietly(AT_FDCWD, path, &st) ? 0 : st.st_ino;
+}
+
+static int read_boot(char boot[40])
+{
+	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	int err = fd < 0 ? -errno : read_text(fd, boot, 40);
+
+	boot[strcspn(boot, "\n")] = '\0';
+	return err ? fail(err, "/proc/sys/kernel/random/boot_id: %m") : 0;
+}
+
+/* Namespaces, boot and writer, as they are here. */
+static int fill_here(struct record_head *head)
+{
+	head->pid_ns = namespace_inode("pid");
+	head->time_ns = namespace_inode("time");
+	snprintf(head->writer, sizeof(head->writer), "%s", plugin_version);
+	memset(head->boot, 0, sizeof(head->boot));
+	return head->pid_ns ? read_boot(head->boot) : fail(-ENOENT, "/proc: has no namespaces: %m");
+}
+
+int record_begin(struct record_head *head, uint64_t id)
+{
+	head->id = id;
+	head->since = time(NULL);
+	head->start = process_start(head->pid);
+	head->report.pid = head->pid;
+	return fill_here(head);
+}
+
+/* 0, or why nobody can tell here whether the process of a record is there: -EXDEV, another pid namespace, in which the
+ * number is that of another process; -ESTALE. */
+static int compare_here(const struct record_head *head, const struct record_head *here)
+{
+	if (head->pid_ns != here->pid_ns)
+		return -EXDEV;
+	return strncmp(head->boot, here->boot, sizeof(head->boot)) || head->time_ns != here->time_ns ? -ESTALE : 0;
+}
+
+static int fail_elsewhere(const struct record_head *head, const struct record_head *here)
+{
+	int err = compare_here(head, here);
+	bool is_boot = strncmp(head->boot, here->boot, sizeof(head->boot));
+	char path[PATH_MAX];
+
+	record_path(head, "", path);
+	if (is_boot)
+		return fail(err,
+			    "pid %d: a process of this number was suspended during another boot, or on another machine: if "
+			    "that is over, remove %s",
+			    head->pid, SHOWN(path));
+	return fail(err,
+		    "pid %d: a process of this number was suspended in another %s namespace: run amdgpu-checkpoint there (%s)",
+		    head->pid, err == -EXDEV ? "pid" : "time", SHOWN(path));
+}
+
+bool record_is_alive(const struct record_head *head)
+{
+	return process_start(head->pid) == head->start;
 }
 
 /* ---- writing ---- */
@@ -87,7 +181,7 @@ int record_write(struct process *process)
 	const struct kfd_state *state = &process->gpu.state;
 	struct record_head *head = &process->head;
 	char path[PATH_MAX], made[PATH_MAX];
-	int err = 0;
+	int err;
 
 	memcpy(head->magic, MAGIC, sizeof(head->magic));
 	head->version = VERSION;
@@ -98,16 +192,14 @@ int record_write(struct process *process)
 	if (!state->devices)
 		head->nr_devices = head->nr_bos = head->nr_vmas = 0;
 	head->parts_crc = parts_crc(process);
-	head->crc = head_crc(head);
-	record_path(head->pid, "", path);
-	record_path(head->pid, ".new", made);
-	if (mkdir(RECORDS, 0700) && errno != EEXIST)
-		err = -errno;
-	if (!err)
-		err = write_file(made, process);
+	head->own_crc = own_crc(head);
+	head->crc = fixed_crc(head);
+	record_path(head, "", path);
+	record_path(head, NEW, made);
+	err = write_file(made, process);
 	if (!err && rename(made, path))
 		err = -errno;
-	return err ? fail(err, "pid %d: cannot write %s: %m", head->pid, path) : 0;
+	return err ? fail(err, "pid %d: cannot write %s: %m", head->pid, SHOWN(path)) : 0;
 }
 
 int record_set(struct process *process, enum phase phase)
@@ -119,10 +211,105 @@ int record_set(struct process *process, enum phase phase)
 
 /* ---- reading ---- */
 
-static int fail_record(const char *path, int err)
+static int fail_damaged(const struct record_head *head, int err)
 {
-	return fail(err == -ENODATA ? -EBADMSG : err, "%s: is damaged, or of another version of amdgpu-checkpoint: %m",
-		    path);
+	char path[PATH_MAX];
+
+	record_path(head, "", path);
+	return fail(err == -ENODATA ? -EBADMSG : err, "pid %d: its record %s is damaged: %m", head->pid, SHOWN(path));
+}
+
+/* @ret: the pid and the number of the suspend, by the file's name. A head of another version is zero behind its fixed
+ * part. *ret_fd is the caller's. */
+static int read_head(struct record_head *ret, int *ret_fd)
+{
+	const struct record_head name = *ret;
+	char path[PATH_MAX];
+	int err;
+
+	record_path(&name, "", path);
+	*ret_fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return errno == ENOENT ? -ENOENT : fail(-errno, "%s: %m", SHOWN(path));
+	memset(ret, 0, sizeof(*ret));
+	err = read_all(*ret_fd, ret, RECORD_FIXED);
+	if (!err && (memcmp(ret->magic, MAGIC, sizeof(ret->magic)) || fixed_crc(ret) != ret->crc ||
+		     ret->pid != name.pid || ret->id != name.id))
+		err = -EBADMSG;
+	if (!err && ret->version == VERSION)
+		read_all(*ret_fd, (uint8_t *)ret + RECORD_FIXED, sizeof(*ret) - RECORD_FIXED);
+	return err ? fail_damaged(&name, err) : 0;
+}
+
+int record_check(const struct record_head *head)
+{
+	if (head->version != VERSION)
+		return fail(-EPROTO,
+			    "pid %d: was suspended by amdgpu-checkpoint %s, whose records this one (%s) cannot read: resume it "
+			    "with that version",
+			    head->pid, head->writer, plugin_version);
+	return own_crc(head) == head->own_crc ? 0 : fail_damaged(head, -EBADMSG);
+}
+
+/* The records of a process (0: of all), by their names alone. */
+static int list_names(pid_t pid, struct record_head **ret, size_t *ret_nr)
+{
+	int fd = open(RECORDS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	int err = dir || errno == ENOENT ? 0 : fail(-errno, SUSPEND_RUN ": %m");
+
+	while (dir && !err && (entry = readdir(dir))) {
+		struct record_head head = { 0 };
+		int end = 0;
+
+		if (sscanf(entry->d_name, "%d.%16" SCNx64 "%n", &head.pid, &head.id, &end) == 2 && !entry->d_name[end] &&
+		    (!pid || head.pid == pid))
+			err = array_add(*ret, *ret_nr, head);
+	}
+	return err;
+}
+
+/* How much a record says of its process, where there are several. */
+enum worth { WORTH_NOTHING, WORTH_ELSEWHERE, WORTH_DAMAGED, WORTH_GONE, WORTH_ALIVE };
+
+static enum worth look_at(struct record_head *head, const struct record_head *here)
+{
+	_cleanup_close_ int fd = -1;
+	int err = read_head(head, &fd);
+
+	if (err)
+		return err == -ENOENT ? WORTH_NOTHING : WORTH_DAMAGED;
+	if (compare_here(head, here))
+		return WORTH_ELSEWHERE;
+	return record_is_alive(head) ? WORTH_ALIVE : WORTH_GONE;
+}
+
+int record_find(pid_t pid, struct record_head *ret)
+{
+	_cleanup_free_ struct record_head *heads = NULL;
+	struct record_head here = { 0 };
+	enum worth best = WORTH_NOTHING;
+	size_t nr = 0;
+	int err = list_names(pid, &heads, &nr);
+
+	if (!err && nr)
+		err = fill_here(&here);
+	for (size_t i = 0; !err && i < nr; i++) {
+		enum worth worth = look_at(&heads[i], &here);
+
+		if (worth > best)
+			*ret = heads[i];
+		best = worth > best ? worth : best;
+	}
+	if (err)
+		return err;
+	if (best == WORTH_DAMAGED)
+		return -EBADMSG;
+	fail_clear();
+	if (best == WORTH_NOTHING)
+		return -ENOENT;
+	return best == WORTH_ELSEWHERE ? fail_elsewhere(ret, &here) : 0;
 }
 
 static int read_part(int fd, struct record_part *part, uint64_t *left)
@@ -134,31 +321,7 @@ static int read_part(int fd, struct record_part *part, uint64_t *left)
 	return *part->data ? read_all(fd, *part->data, part->size) : -ENOMEM;
 }
 
-/* *ret_fd is the caller's. */
-static int open_record(pid_t pid, char path[PATH_MAX], int *ret_fd, struct record_head *head)
-{
-	int err;
-
-	record_path(pid, "", path);
-	*ret_fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (*ret_fd < 0)
-		return errno == ENOENT ? -ENOENT : fail(-errno, "%s: %m", path);
-	err = read_all(*ret_fd, head, sizeof(*head));
-	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || head->version != VERSION ||
-		     head_crc(head) != head->crc))
-		err = -EBADMSG;
-	return err ? fail_record(path, err) : 0;
-}
-
-int record_read_head(pid_t pid, struct record_head *ret)
-{
-	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
-
-	return open_record(pid, path, &fd, ret);
-}
-
-static int fill_parts(const char *path, int fd, struct process *process)
+static int fill_parts(int fd, struct process *process)
 {
 	struct record_part parts[NR_PARTS];
 	struct stat st;
@@ -170,7 +333,7 @@ static int fill_parts(const char *path, int fd, struct process *process)
 	for (size_t i = 0; !err && i < NR_PARTS; i++)
 		err = read_part(fd, &parts[i], &left);
 	if (err || left || parts_crc(process) != process->head.parts_crc)
-		return fail_record(path, err ? err : -EBADMSG);
+		return fail_damaged(&process->head, err ? err : -EBADMSG);
 	return 0;
 }
 
@@ -179,11 +342,14 @@ int record_read(struct process *process)
 	const struct record_head *head = &process->head;
 	struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
-	int err = open_record(head->pid, path, &fd, &process->head);
+	int err = record_find(head->pid, &process->head);
 
 	if (!err)
-		err = fill_parts(path, fd, process);
+		err = read_head(&process->head, &fd);
+	if (!err)
+		err = record_check(head);
+	if (!err)
+		err = fill_parts(fd, process);
 	if (err)
 		return err;
 	state->pid = (uint32_t)task_own_pid(head->pid);
@@ -196,48 +362,98 @@ int record_read(struct process *process)
 	return 0;
 }
 
-bool record_is_alive(const struct record_head *head)
+/* ---- all records ---- */
+
+int record_list(uint64_t id, int **ret, size_t *ret_nr)
 {
-	return process_start(head->pid) == head->start;
+	_cleanup_free_ struct record_head *heads = NULL;
+	size_t nr = 0;
+	int err = list_names(0, &heads, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++)
+		if (heads[i].id == id)
+			err = array_add(*ret, *ret_nr, heads[i].pid);
+	return err;
 }
 
-/* ---- the end ---- */
-
-static void remove_contents(const struct record_head *head)
+static int compare_pids(const void *a, const void *b)
 {
-	_cleanup_close_ int dir = open(head->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent *entry;
-	DIR *list = dir < 0 ? NULL : fdopendir(dup(dir));
+	const struct record_head *x = a, *y = b;
 
-	while (list && (entry = readdir(list))) {
-		struct image_name name;
-
-		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && name.id == head->pid)
-			unlinkat(dir, entry->d_name, 0);
-	}
-	if (list)
-		closedir(list);
-	/* Others' contents keep it. */
-	if (head->made_dir)
-		rmdir(head->dir);
-}
-
-void record_remove(const struct record_head *head)
-{
-	char path[PATH_MAX];
-
-	record_path(head->pid, "", path);
-	remove_contents(head);
-	if (unlink(path) && errno != ENOENT)
-		pr_warn("%s: cannot be removed: %s\n", path, strerror(errno));
+	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 int suspend_list(int **ret, size_t *ret_nr)
 {
-	int err = list_numbers(AT_FDCWD, RECORDS, ret, ret_nr);
+	_cleanup_free_ struct record_head *heads = NULL;
+	size_t nr = 0;
+	int err = list_names(0, &heads, &nr);
 
-	return err == -ENOENT ? 0 : (err ? fail(err, "%s: %m", RECORDS) : 0);
+	if (!err && nr)
+		qsort(heads, nr, sizeof(*heads), compare_pids);
+	for (size_t i = 0; !err && i < nr; i++)
+		if (!i || heads[i].pid != heads[i - 1].pid)
+			err = array_add(*ret, *ret_nr, heads[i].pid);
+	return err;
 }
+
+/* The processes of a suspend need its directory, also where they have no data. */
+static void remove_dir(const struct record_head *head, size_t nr_left)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+
+	if (!record_list(head->id, &pids, &nr) && nr <= nr_left)
+		place_remove_dir(head);
+}
+
+/* The last one takes the directory along; where several go at once, that is who looks last. */
+void record_remove(const struct record_head *head)
+{
+	char path[PATH_MAX];
+
+	place_remove(head);
+	remove_dir(head, 1);
+	record_path(head, NEW, path);
+	unlink(path);
+	record_path(head, "", path);
+	if (unlink(path) && errno != ENOENT)
+		pr_warn("%s: cannot be removed: %s\n", SHOWN(path), strerror(errno));
+	remove_dir(head, 0);
+}
+
+/* What a command that was killed while it wrote has left. Nothing is known of it. */
+static void remove_stale(void)
+{
+	int fd = open(RECORDS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct stat st;
+
+	while (dir && (entry = readdir(dir))) {
+		const char *suffix = strrchr(entry->d_name, '.');
+
+		if (suffix && !strcmp(suffix, NEW) && !fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    st.st_mtime + STALE_SECONDS < time(NULL))
+			unlinkat(fd, entry->d_name, 0);
+	}
+}
+
+void suspend_clean(void)
+{
+	_cleanup_free_ struct record_head *heads = NULL;
+	struct record_head here = { 0 };
+	size_t nr = 0;
+
+	if (!fill_here(&here) && !list_names(0, &heads, &nr))
+		for (size_t i = 0; i < nr; i++)
+			if (look_at(&heads[i], &here) == WORTH_GONE)
+				record_remove(&heads[i]);
+	remove_stale();
+	fail_clear();
+}
+
+/* ---- states ---- */
 
 static enum suspend_state state_of(const struct record_head *head)
 {
@@ -262,7 +478,7 @@ static bool is_thawed(const struct record_head *head)
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
 	struct record_head head;
-	int err = record_read_head(pid, &head);
+	int err = record_find(pid, &head);
 
 	*ret = (struct suspend_info){ .report = { .pid = pid } };
 	if (err == -ENOENT)
@@ -270,10 +486,16 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	if (err)
 		return err;
 	ret->state = state_of(&head);
+	if (ret->state == STATE_GONE)
+		record_remove(&head);
+	else
+		err = record_check(&head);
 	ret->since = head.since;
-	memcpy(ret->dir, head.dir, sizeof(ret->dir));
+	if (ret->state != STATE_GONE)
+		memcpy(ret->dir, head.dir, sizeof(ret->dir));
 	memcpy(ret->follows, head.follows, sizeof(ret->follows));
 	ret->is_thawed = is_thawed(&head);
 	ret->report = head.report;
-	return 0;
+	ret->report.pid = pid;
+	return err;
 }

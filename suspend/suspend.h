@@ -15,8 +15,9 @@
 
 #include "host/host.h"
 
-/* Where contents go that nobody has given a directory for: memory. */
-#define SUSPEND_DIR "/dev/shm/amdgpu-checkpoint"
+/* Records, and the file system in memory for the data of those that name no other directory. */
+#define SUSPEND_RUN    "/run/amdgpu-checkpoint"
+#define SUSPEND_MEMORY SUSPEND_RUN "/memory"
 
 /* Why memory stays on the GPU. */
 enum suspend_kept { KEPT_BY_QUEUES, KEPT_BY_SHARING, KEPT_BY_MAPPING, SUSPEND_NR_KEPT };
@@ -30,7 +31,8 @@ struct suspend_target {
 	const char *cgroup;
 	const char *follows; /* for suspend_out(): the cgroup whose freeze is the reason, noted with the processes;
 				NULL: none */
-	bool half_only;	     /* for suspend_back(): what is in the middle, and not what is suspended */
+	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
+				suspend, and no others */
 };
 
 /* What has become of a process. */
@@ -53,18 +55,21 @@ struct suspend_result {
 	struct suspend_times times;
 };
 
+/* A number that no other suspend has. */
+uint64_t suspend_new_id(void);
+
 /*
  * Suspends processes as one cut: no queue of any runs when the first byte is copied, and all is copied before the first
- * byte is freed. Whoever has no /dev/kfd is only stopped. After an error nothing has happened to any of them, or
- * suspend_back() completes what has.
+ * byte is freed. Whoever has no /dev/kfd is only stopped. All are suspended, or none: after an error suspend_back()
+ * with the same id lets those run that have changed. @dir: where data go, NULL: into memory.
  */
 int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		struct suspend_result *ret);
 
 /*
- * Gives them back, from wherever suspend_out() or suspend_back() has got to: those of which there is a record. -ENOENT,
- * without a message: there is none of any. @wait_seconds: so long for memory that others have. -ENOMEM: too little is
- * free, they stay as they were.
+ * Gives them back, from wherever suspend_out() or suspend_back() has got to: those of which there is a record. What is
+ * in the middle of the same suspend comes along. -ENOENT, without a message: there is no record of any. @wait_seconds:
+ * so long for memory that others have. -ENOMEM: too little is free, they stay as they were.
  */
 int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret);
@@ -85,10 +90,13 @@ struct suspend_info {
 	struct suspend_report report;
 };
 
-/* What is known of a process without touching it. -ESRCH: there is none. */
+/* What is known of a process without touching it. -ESRCH: there is none. Removes what is left of one that is gone. */
 int suspend_ask(pid_t pid, struct suspend_info *ret);
 
 /* The processes of which there is a record. Heap memory of the caller. */
 int suspend_list(int **ret, size_t *ret_nr);
+
+/* Removes what is left of processes that are gone. */
+void suspend_clean(void);
 
 #endif

@@ -27,7 +27,7 @@ static const char help[] =
 	"  --machine DIR     match: a copy of another machine's topology\n"
 	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"
-	"  -D, --dir DIR     suspend, follow: where contents go; else into memory (/dev/shm)\n"
+	"  -D, --dir DIR     suspend, follow: where buffer data go; else into memory\n"
 	"  --tree            suspend, resume: the descendants, too\n"
 	"  --cgroup PATH     suspend, resume, follow: all processes in a cgroup and below it\n"
 	"  --wait SECONDS    resume: how long to wait for memory that others use\n"

@@ -76,7 +76,7 @@ static void print_report(const struct suspend_report *report, const char *state,
 	print_number("pid", "pid ", (uint64_t)report->pid);
 	print_string("state", ": ", report->had_ended ? "gone" : state);
 	if (report->had_ended)
-		print_text(", its contents are removed");
+		print_text(", its buffer data are removed");
 	print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
 	print_kept(report);
 	print_text("\n");
@@ -117,7 +117,7 @@ static int do_work(const struct suspend_work *work)
 
 	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
 		return TOOL_FAIL;
-	err = work->out ? suspend_out(&work->target, work->dir ? work->dir : SUSPEND_DIR, &settings, &result)
+	err = work->out ? suspend_out(&work->target, work->dir, &settings, &result)
 			: suspend_back(&work->target, work->wait_seconds, &settings, &result);
 	if (!err)
 		print_result(&result, work->out);
@@ -127,30 +127,19 @@ static int do_work(const struct suspend_work *work)
 	return err ? TOOL_FAIL : TOOL_GOOD;
 }
 
-static int run_child(const struct suspend_work *work)
-{
-	int status;
-
-	setsid();
-	signal(SIGHUP, SIG_IGN);
-	status = do_work(work);
-	if (status == TOOL_NOTHING)
-		return status;
-	complain_failure();
-	return print_finish(status);
-}
-
-/* Lets run again what the child has left in the middle: nothing is lost by that, wherever it was. 0 or -errno. */
+/*
+ * Lets all processes run again: those of a suspend that has not come to its end, suspended or not, or those that were to be
+ * resumed. Nothing is lost by that, wherever they are. 0 or -errno.
+ */
 static int take_back(const struct suspend_work *work)
 {
-	struct suspend_target target = work->target;
+	const struct suspend_target suspend = { .id = work->target.id };
 	struct suspend_result result = { 0 };
 	struct settings settings;
 	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
 
-	target.half_only = true;
 	if (!err)
-		err = suspend_back(&target, 0, &settings, &result);
+		err = suspend_back(work->out ? &suspend : &work->target, 0, &settings, &result);
 	free(result.reports);
 	if (is_nothing(err))
 		return 0;
@@ -160,25 +149,40 @@ static int take_back(const struct suspend_work *work)
 	return err;
 }
 
-int suspend_in_child(const struct suspend_work *work)
+static int run_child(const struct suspend_work *work)
 {
+	int status;
+
+	setsid();
+	signal(SIGHUP, SIG_IGN);
+	status = do_work(work);
+	if (status != TOOL_NOTHING)
+		complain_failure();
+	if (work->out && status == TOOL_FAIL)
+		take_back(work);
+	suspend_clean();
+	return status == TOOL_NOTHING ? status : print_finish(status);
+}
+
+int suspend_in_child(const struct suspend_work *asked)
+{
+	struct suspend_work work = *asked;
 	pid_t child;
 	int status = 0;
 
+	work.target.id = work.out ? suspend_new_id() : 0;
 	fflush(stdout);
 	child = fork();
 	if (child < 0)
 		return complain("cannot fork: %s", strerror(errno));
 	if (!child)
-		_exit(run_child(work));
+		_exit(run_child(&work));
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
 	if (!WIFEXITED(status))
 		return complain("was killed%s",
-				take_back(work) ? ": run \"amdgpu-checkpoint resume\" to go on"
+				take_back(&work) ? ": run \"amdgpu-checkpoint resume\" to go on"
 						: "; the processes run again");
-	if (work->out && WEXITSTATUS(status) == TOOL_FAIL)
-		take_back(work);
 	return WEXITSTATUS(status);
 }
 
@@ -249,8 +253,10 @@ static int print_state(pid_t pid)
 	print_number("since", NULL, (uint64_t)info.since);
 	if (since[0])
 		print_text(" since %s", since);
-	print_string("dir", ", contents in ", info.dir);
+	print_string("dir", ", buffer data in ", info.dir);
 	print_bytes("vram_bytes", info.dir[0] ? ": " : NULL, info.report.freed_bytes);
+	if (info.state == STATE_GONE)
+		print_text(", its buffer data are removed");
 	print_kept(&info.report);
 	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" goes on from there" : "");
 	print_end();
@@ -268,8 +274,9 @@ int command_state(const struct arguments *arguments)
 		return TOOL_FAIL;
 	pids = nr && all ? all : pids;
 	print_array("processes");
-	for (size_t i = 0; i < nr && status == TOOL_GOOD; i++)
-		status = print_state(pids[i]);
+	for (size_t i = 0; i < nr; i++)
+		if (print_state(pids[i]) != TOOL_GOOD)
+			status = TOOL_FAIL;
 	print_end();
 	return status;
 }

@@ -116,7 +116,7 @@ host_devices() {
 # host_state: what is the same before and after each scenario
 host_state() {
 	local pid files
-	sed 's/^/mounted: /' /proc/mounts
+	sed '/^amdgpu-checkpoint /d; s/^/mounted: /' /proc/mounts # but for suspend's own, which stays
 	find /sys/fs/cgroup -type d -printf 'cgroup: %p\n' | sort
 	host_devices | sort
 	while read -r pid; do
@@ -661,6 +661,11 @@ job_suspend() {
 
 job_resume() {
 	tool_run resume "$@" "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
+}
+
+# nothing_kept: no record and no buffer data of any process
+nothing_kept() {
+	[ ! -e /run/amdgpu-checkpoint ] || [ -z "$(find /run/amdgpu-checkpoint -mindepth 1 ! -path /run/amdgpu-checkpoint/memory)" ]
 }
 
 # stranger_refused ARG...: a job of somebody else finds no room

@@ -24,7 +24,8 @@
 #include "share/share.h"
 #include "suspend/suspend.h"
 
-#define PID	     4711
+#define PID	     4711 /* and those after it */
+#define MAX_NR	     2
 #define GPU	     0x1234u
 #define MINOR	     128u
 #define KFD	     5
@@ -67,10 +68,25 @@ static struct model {
 	unsigned int pauses;
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
 	uint8_t memory[INJECT_MEMORY];
-	/* how a run goes */
+} * models, *model, fresh[MAX_NR]; /* model: of the process that a call is about; what the test asks is the first's */
+
+/* How a run goes, with so many processes. */
+static struct run {
+	int nr;
 	unsigned int nr_points, die_at, fail_at;
 	char wrong[256];
-} * model, fresh;
+} * now;
+
+static void select_pid(pid_t pid)
+{
+	assert_true(pid >= PID && pid < PID + now->nr);
+	model = &models[pid - PID];
+}
+
+static const struct model *fresh_one(void)
+{
+	return &fresh[model - models];
+}
 
 static char directory[] = "/tmp/suspend.XXXXXX", records[64], contents[64];
 
@@ -79,13 +95,13 @@ static void __attribute__((format(printf, 1, 2))) say_wrong(const char *fmt, ...
 	va_list args;
 
 	va_start(args, fmt);
-	if (!model->wrong[0])
-		vsnprintf(model->wrong, sizeof(model->wrong), fmt, args);
+	if (!now->wrong[0])
+		vsnprintf(now->wrong, sizeof(now->wrong), fmt, args);
 	va_end(args);
 }
 
 /* A number has a gap before it, a queue's ring, a shared one, GTT. */
-static void make_process(void)
+static void make_one(void)
 {
 	static const struct buffer bos[NR_BOS] = {
 		{ true, true, 0x10000, 4 * PAGE, 0, VRAM, 10, 0x100000 },
@@ -97,7 +113,6 @@ static void make_process(void)
 		{ true, false, 0x70000, 2 * PAGE, 11, VRAM, 21, 0x700000 },
 	};
 
-	memset(model, 0, sizeof(*model));
 	memcpy(model->bos, bos, sizeof(bos));
 	model->nr = NR_BOS;
 	for (size_t i = 0; i < NR_BOS; i++)
@@ -108,7 +123,24 @@ static void make_process(void)
 		(struct mapping){ 0x50000, 0x50000 + 4 * PAGE, bos[4].offset + 4 * PAGE, PROT_READ, false, false };
 	model->next_offset = 0x10000000;
 	model->room = 1 << 20;
-	fresh = *model;
+	for (size_t i = 0; i < NR_BOS; i++)
+		model->bos[i].contents += 100 * (uint32_t)(model - models);
+	fresh[model - models] = *model;
+}
+
+static void make_processes(int nr)
+{
+	memset(models, 0, MAX_NR * sizeof(*models));
+	*now = (struct run){ .nr = nr };
+	for (int i = nr - 1; i >= 0; i--) {
+		model = &models[i];
+		make_one();
+	}
+}
+
+static void make_process(void)
+{
+	make_processes(1);
 }
 
 /* What must never be: a process that may run, and has lost something. */
@@ -116,23 +148,23 @@ static bool is_whole(const char **why)
 {
 	*why = NULL;
 	for (size_t i = 0; i < NR_BOS; i++) {
-		const struct buffer *now = &model->bos[i], *then = &fresh.bos[i];
+		const struct buffer *is = &model->bos[i], *then = &fresh_one()->bos[i];
 
-		if (i >= model->nr || now->number != then->number || now->address != then->address ||
-		    now->size != then->size || now->flags != then->flags)
+		if (i >= model->nr || is->number != then->number || is->address != then->address ||
+		    is->size != then->size || is->flags != then->flags)
 			*why = "another buffer";
-		else if (!now->there || now->contents != then->contents)
+		else if (!is->there || is->contents != then->contents)
 			*why = "contents";
-		else if (now->is_mapped != then->is_mapped)
+		else if (is->is_mapped != then->is_mapped)
 			*why = "GPU mapping";
 	}
 	if (model->nr != NR_BOS)
 		*why = "number of buffers";
 	for (size_t i = 0; i < NR_VMAS; i++) {
-		const struct mapping *now = &model->vmas[i], *then = &fresh.vmas[i];
+		const struct mapping *is = &model->vmas[i], *then = &fresh_one()->vmas[i];
 
-		if (now->is_covered || now->prot != then->prot || now->dontfork != then->dontfork ||
-		    now->offset - model->bos[2 + 2 * i].offset != then->offset - fresh.bos[2 + 2 * i].offset)
+		if (is->is_covered || is->prot != then->prot || is->dontfork != then->dontfork ||
+		    is->offset - model->bos[2 + 2 * i].offset != then->offset - fresh_one()->bos[2 + 2 * i].offset)
 			*why = "mapping";
 	}
 	if (model->in_call)
@@ -146,25 +178,28 @@ static void die(void)
 {
 	const char *why;
 
-	if (!model->stopped && !is_whole(&why))
-		say_wrong("when the command dies at point %u, the process runs without its %s", model->nr_points, why);
-	model->held = false;
+	for (int i = 0; i < now->nr; i++) {
+		model = &models[i];
+		if (!model->stopped && !is_whole(&why))
+			say_wrong("when the command dies at point %u, process %d runs without its %s", now->nr_points, i, why);
+		model->held = false;
+	}
 	kill(getpid(), SIGKILL);
 }
 
 /* 0, or an error that the call is to return instead of doing anything. */
 static int point(void)
 {
-	model->nr_points++;
-	if (model->nr_points == model->die_at)
+	now->nr_points++;
+	if (now->nr_points == now->die_at)
 		die();
-	return model->nr_points == model->fail_at ? -ENXIO : 0;
+	return now->nr_points == now->fail_at ? -ENXIO : 0;
 }
 
 /* Behind the effect. */
 static void done(void)
 {
-	if (++model->nr_points == model->die_at)
+	if (++now->nr_points == now->die_at)
 		die();
 }
 
@@ -180,11 +215,12 @@ static void done(void)
 
 uint64_t process_start(pid_t pid)
 {
-	return pid == PID ? 77 : 0;
+	return pid >= PID && pid < PID + now->nr ? 77 : 0;
 }
 
 bool hold_is_stopped(const struct hold *hold)
 {
+	select_pid(hold->pid);
 	return hold->was_stopped && !model->is_continued;
 }
 
@@ -192,6 +228,7 @@ STUB(int, processes_add_descendants, (int **pids, size_t *nr), 0)
 
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
+	select_pid(pid);
 	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped };
 	POINT();
 	model->held = true;
@@ -201,18 +238,21 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 
 void hold_end(struct hold *hold)
 {
+	if (!hold->pid)
+		return;
+	select_pid(hold->pid);
 	model->held = false;
 }
 
 static bool *frozen_of(const char *path)
 {
-	return &model->frozen[!strcmp(path, OWN_CGROUP)];
+	return &models->frozen[!strcmp(path, OWN_CGROUP)];
 }
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s", OWN_CGROUP);
-	return model->has_cgroup;
+	return models->has_cgroup;
 }
 
 bool cgroup_above(char *path)
@@ -237,12 +277,16 @@ STUB(int, cgroup_watch, (const char *path), open("/dev/null", O_RDONLY | O_CLOEX
 /* After the tool's own write. */
 bool cgroup_was_written(int watch)
 {
-	return model->nr_asked++ && model->is_thawed_meanwhile;
+	return models->nr_asked++ && models->is_thawed_meanwhile;
 }
 
 int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
 {
-	return array_add(*ret, *ret_nr, PID);
+	int err = 0;
+
+	for (int i = 0; !err && i < now->nr; i++)
+		err = array_add(*ret, *ret_nr, PID + i);
+	return err;
 }
 
 int __real_kill(pid_t pid, int signal);
@@ -250,8 +294,9 @@ int __wrap_kill(pid_t pid, int signal)
 {
 	const char *why;
 
-	if (pid != PID)
+	if (pid < PID || pid >= PID + now->nr)
 		return __real_kill(pid, signal);
+	select_pid(pid);
 	model->stopped = signal == SIGSTOP;
 	if (signal == SIGCONT && !is_whole(&why))
 		say_wrong("the process is let go without its %s", why);
@@ -297,26 +342,39 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 }
 
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
+STUB(int, task_in_initial_pid_ns, (void), 1)
+STUB(int, mount_memory, (const char *path), -EPERM)
 
 int task_find_mark(pid_t pid, int after)
 {
+	select_pid(pid);
 	return model->marked && after < 9 ? 9 : -1;
+}
+
+int __real_open(const char *path, int flags, mode_t mode);
+int task_take_file(pid_t pid, int number)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/kfd.%d", directory, pid);
+	return __real_open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
 }
 
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
-	static struct task_file file;
+	static struct task_file files[MAX_NR];
 
+	*ret = (struct task_files){ .files = files, .count = nr };
+	for (size_t i = 0; i < nr; i++)
+		files[i] = (struct task_file){ pids[i], KFD, task_take_file(pids[i], KFD), 0 };
 	free(pids);
-	file = (struct task_file){ PID, KFD, open("/dev/null", O_RDONLY | O_CLOEXEC), 0 };
-	*ret = (struct task_files){ .files = &file, .count = 1 };
 	return 0;
 }
 
 void task_files_done(struct task_files *files)
 {
-	if (files->count)
-		close(files->files->fd);
+	for (size_t i = 0; i < files->count; i++)
+		close(files->files[i].fd);
 }
 
 unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
@@ -329,6 +387,7 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	size_t nr = 0;
 
+	select_pid(pid);
 	*ret = NULL;
 	for (size_t i = 0; i < NR_VMAS; i++)
 		if (!model->vmas[i].is_covered)
@@ -346,8 +405,19 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 
 /* ---- the KFD ---- */
 
+/* Of each process a file of its own. */
+static pid_t pid_of_kfd(int fd)
+{
+	char path[32], to[PATH_MAX] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_true(readlink(path, to, sizeof(to) - 1) > 0);
+	return atoi(strrchr(to, '.') + 1);
+}
+
 int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 {
+	select_pid(pid);
 	POINT();
 	if (model->queues_stand)
 		say_wrong("the queues are stopped twice");
@@ -368,6 +438,7 @@ int kfd_unpause(int fd)
 {
 	const char *why;
 
+	select_pid(pid_of_kfd(fd));
 	POINT();
 	if (!model->queues_stand)
 		return -EINVAL;
@@ -418,6 +489,7 @@ static int take_state(struct kfd_state *state)
 
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 {
+	select_pid(pid);
 	POINT();
 	return take_state(state);
 }
@@ -425,6 +497,7 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t more,
 			 struct kfd_state *ret)
 {
+	select_pid(pid);
 	POINT();
 	*ret = (struct kfd_state){
 		.nr_devices = state->nr_devices,
@@ -460,8 +533,13 @@ STUB(int, share_begin, (struct share_request *request, const struct driver_relea
 int share_find_alone(const struct share_request *request)
 {
 	POINT();
-	for (size_t i = 0; i < request->processes[0]->state.nr_bos; i++)
-		request->processes[0]->state.bos[i].is_alone = model->alone[i];
+	for (size_t n = 0; n < request->nr_processes; n++) {
+		struct gpu_process *process = request->processes[n];
+
+		select_pid(process->file.pid);
+		for (size_t i = 0; i < process->state.nr_bos; i++)
+			process->state.bos[i].is_alone = model->alone[i];
+	}
 	return 0;
 }
 
@@ -473,11 +551,22 @@ static struct buffer *find_buffer(uint32_t number)
 	return NULL;
 }
 
-static uint32_t saved[MAX_BOS]; /* by number; in memory that outlives the command */
-static uint32_t *disk = saved;
+/* By process and number; in memory that outlives the command. */
+static uint32_t (*disks)[MAX_BOS];
+
+static uint32_t *disk_of(const struct model *of)
+{
+	return disks[of - models];
+}
 
 static int copy(const struct gpu_process *process, bool out)
 {
+	uint32_t *disk;
+
+	select_pid(process->file.pid);
+	disk = disk_of(model);
+	if (out && (!model->queues_stand || !model->held))
+		say_wrong("contents are copied while somebody changes them");
 	for (size_t i = 0; i < process->state.nr_bos; i++) {
 		struct bo_record record;
 		struct buffer *bo;
@@ -500,10 +589,8 @@ int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const 
 	       struct content_tally *tally)
 {
 	POINT();
-	if (!model->queues_stand || !model->held)
-		say_wrong("contents are copied while somebody changes them");
-	assert_int_equal(nr_processes, 1);
-	copy(processes[0], true);
+	for (size_t i = 0; i < nr_processes; i++)
+		copy(processes[i], true);
 	done();
 	return 0;
 }
@@ -512,8 +599,8 @@ int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const 
 	       struct content_tally *tally)
 {
 	POINT();
-	assert_int_equal(nr_processes, 1);
-	copy(processes[0], false);
+	for (size_t i = 0; i < nr_processes; i++)
+		copy(processes[i], false);
 	done();
 	return 0;
 }
@@ -525,6 +612,7 @@ STUB(bool, image_name_parse, (const char *name, struct image_name *ret), false)
 
 int inject_look(pid_t tid, struct inject *ret)
 {
+	select_pid(tid);
 	*ret = (struct inject){ .tid = tid, .instruction = 0x1000 };
 	ret->own.regs.rip = model->in_call ? 0x1000 : 0x2000;
 	return point();
@@ -532,6 +620,7 @@ int inject_look(pid_t tid, struct inject *ret)
 
 bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 {
+	select_pid(inject->tid);
 	if (model->in_call && own->regs.rip != 0x2000)
 		say_wrong("the record does not know the registers");
 	if (model->in_call && model->memory_mapped)
@@ -542,6 +631,7 @@ bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 
 int inject_begin(struct inject *inject)
 {
+	select_pid(inject->tid);
 	POINT();
 	if (!model->stopped || !model->held)
 		say_wrong("calls are injected into a process that would run when the command dies");
@@ -554,6 +644,7 @@ int inject_begin(struct inject *inject)
 
 int inject_end(struct inject *inject)
 {
+	select_pid(inject->tid);
 	POINT();
 	if (inject->own.regs.rip != 0x2000)
 		say_wrong("foreign registers are put back");
@@ -566,6 +657,7 @@ int inject_end(struct inject *inject)
 
 int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
 {
+	select_pid(inject->tid);
 	memcpy(model->memory + at, data, size);
 	return point();
 }
@@ -624,6 +716,7 @@ static int64_t map(const uint64_t args[6])
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
 {
+	select_pid(inject->tid);
 	POINT();
 	make_call(inject);
 	if (!model->in_call)
@@ -681,7 +774,7 @@ static int64_t free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
 		return -EINVAL;
 	if (bo->is_mapped)
 		return -EBUSY;
-	if (bo->contents && disk[bo->number] != bo->contents)
+	if (bo->contents && disk_of(model)[bo->number] != bo->contents)
 		say_wrong("buffer %u is freed, and its contents are not saved", bo->number);
 	model->room += bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? bo->size : 0;
 	memmove(&model->bos[i], &model->bos[i + 1], (model->nr - i - 1) * sizeof(*model->bos));
@@ -703,6 +796,7 @@ static int64_t set_mapped(const struct kfd_ioctl_map_memory_to_gpu_args *args, b
 
 int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
 {
+	select_pid(inject->tid);
 	POINT();
 	make_call(inject);
 	assert_int_equal(fd, KFD);
@@ -726,7 +820,7 @@ int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, in
 
 static const char *redirect(const char *path, char to[PATH_MAX])
 {
-	static const char run[] = "/run/amdgpu-checkpoint";
+	static const char run[] = "/proc/1/root/run/amdgpu-checkpoint";
 
 	if (strncmp(path, run, strlen(run)))
 		return path;
@@ -734,7 +828,6 @@ static const char *redirect(const char *path, char to[PATH_MAX])
 	return to;
 }
 
-int __real_open(const char *path, int flags, mode_t mode);
 int __wrap_open(const char *path, int flags, mode_t mode)
 {
 	char to[PATH_MAX];
@@ -784,6 +877,7 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 
 	if (!strstr(path, "/smaps"))
 		return __real_fopen(path, mode);
+	select_pid(atoi(path + strlen("/proc/")));
 	f = tmpfile();
 	assert_non_null(f);
 	for (size_t i = 0; i < NR_VMAS; i++) {
@@ -802,7 +896,7 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
 	char to[PATH_MAX];
 
-	if (strncmp(path, "/proc/4711/fd", 13))
+	if (strncmp(path, "/proc/47", 8))
 		return __real_list_numbers(dir_fd, redirect(path, to), ret, ret_nr);
 	*ret = calloc(2, sizeof(**ret));
 	(*ret)[0] = 4;
@@ -814,25 +908,21 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 int __real_stat_quietly(int dir, const char *path, struct stat *st);
 int __wrap_stat_quietly(int dir, const char *path, struct stat *st)
 {
-	if (strncmp(path, "/proc/4711/fd/", 14))
+	if (strncmp(path, "/proc/47", 8))
 		return __real_stat_quietly(dir, path, st);
 	*st = (struct stat){ .st_mode = S_IFCHR, .st_rdev = makedev(226, MINOR) };
 	return 0;
 }
 
-int task_take_file(pid_t pid, int number)
-{
-	return __real_open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
-}
 
 /* ---- runs ---- */
 
-static const int pid = PID;
-static const struct suspend_target target = { .pids = &pid, .nr = 1, .follows = CGROUP_ABOVE };
+static const int pids[MAX_NR] = { PID, PID + 1 };
 static struct settings settings;
 
 static int suspend_once(void)
 {
+	const struct suspend_target target = { .pids = pids, .nr = (size_t)now->nr, .follows = CGROUP_ABOVE, .id = 0x5eed };
 	struct suspend_result result = { 0 };
 	int err = suspend_out(&target, contents, &settings, &result);
 
@@ -842,8 +932,9 @@ static int suspend_once(void)
 
 static int resume_once(void)
 {
+	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr };
 	struct suspend_result result = { 0 };
-	int err = suspend_back(&target, 0, &settings, &result);
+	int err = suspend_back(&resumed, 0, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -855,23 +946,24 @@ static int run(int (*what)(void), unsigned int die_at, unsigned int fail_at)
 	pid_t child;
 	int status;
 
-	model->nr_points = 0;
-	model->die_at = die_at;
-	model->fail_at = fail_at;
+	now->nr_points = 0;
+	now->die_at = die_at;
+	now->fail_at = fail_at;
 	fflush(NULL);
 	child = fork();
 	assert_true(child >= 0);
 	if (!child)
 		_exit(what() ? 1 : 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	model->held = false;
+	for (int i = 0; i < now->nr; i++)
+		models[i].held = false;
 	return WIFSIGNALED(status) ? (assert_int_equal(WTERMSIG(status), SIGKILL), -1) : WEXITSTATUS(status);
 }
 
 static void expect_nothing_wrong(unsigned int at)
 {
-	if (model->wrong[0])
-		fail_msg("point %u: %s", at, model->wrong);
+	if (now->wrong[0])
+		fail_msg("point %u: %s", at, now->wrong);
 }
 
 static void expect_whole(unsigned int at)
@@ -879,24 +971,37 @@ static void expect_whole(unsigned int at)
 	const char *why;
 
 	expect_nothing_wrong(at);
-	if (!is_whole(&why))
-		fail_msg("point %u: the process comes back without its %s", at, why);
-	if (model->stopped || model->queues_stand || model->marked)
-		fail_msg("point %u: it does not run: %s%s%s", at, model->stopped ? "stopped " : "",
-			 model->queues_stand ? "queues " : "", model->marked ? "marked" : "");
+	for (int i = now->nr - 1; i >= 0; i--) {
+		model = &models[i];
+		if (!is_whole(&why))
+			fail_msg("point %u: process %d comes back without its %s", at, i, why);
+		if (model->stopped || model->queues_stand || model->marked)
+			fail_msg("point %u: process %d does not run: %s%s%s", at, i, model->stopped ? "stopped " : "",
+				 model->queues_stand ? "queues " : "", model->marked ? "marked" : "");
+	}
+}
+
+/* What the record of a process says. */
+static enum suspend_state state_of(int i)
+{
+	struct suspend_info info;
+
+	assert_int_equal(suspend_ask(PID + i, &info), 0);
+	return info.state;
 }
 
 /* A resume completes what there is; where nothing is, it finds no record. */
 static void complete(unsigned int at)
 {
-	struct suspend_info info;
+	bool is_left = false;
 
-	assert_int_equal(suspend_ask(PID, &info), 0);
-	if (info.state != STATE_RUNNING)
+	for (int i = 0; i < now->nr; i++)
+		is_left = is_left || state_of(i) != STATE_RUNNING;
+	if (is_left)
 		assert_int_equal(run(resume_once, 0, 0), 0);
 	expect_whole(at);
-	assert_int_equal(suspend_ask(PID, &info), 0);
-	assert_int_equal(info.state, STATE_RUNNING);
+	for (int i = 0; i < now->nr; i++)
+		assert_int_equal(state_of(i), STATE_RUNNING);
 	if (!access(contents, F_OK))
 		fail_msg("point %u: the directory of its contents stays", at);
 }
@@ -907,9 +1012,10 @@ static int begin(void **state)
 		return 1;
 	snprintf(records, sizeof(records), "%s/run", directory);
 	snprintf(contents, sizeof(contents), "%s/contents", directory);
-	model = mmap(NULL, sizeof(*model), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	disk = mmap(NULL, sizeof(saved), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return model == MAP_FAILED || disk == MAP_FAILED;
+	models = mmap(NULL, MAX_NR * sizeof(*models), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	disks = mmap(NULL, MAX_NR * sizeof(*disks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	now = mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return models == MAP_FAILED || disks == MAP_FAILED || now == MAP_FAILED;
 }
 
 static int end(void **state)
@@ -1007,6 +1113,81 @@ TEST(a_resume_of_what_a_killed_suspend_has_left_may_die_too)
 		}
 }
 
+/* The command that was killed has a parent, which takes back what it has left, be it suspended. */
+static int take_back(void)
+{
+	const struct suspend_target target = { .id = 0x5eed };
+	struct suspend_result result = { 0 };
+	int err = suspend_back(&target, 0, &settings, &result);
+
+	free(result.reports);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Either all is suspended, or what is not so is "half", and comes back with any of the others. */
+static void expect_all_or_none(unsigned int at)
+{
+	bool is_suspended = state_of(0) == STATE_SUSPENDED;
+
+	if (is_suspended && !(models[1].stopped && models[1].marked))
+		fail_msg("point %u: one is suspended, and the other is not", at);
+	if (state_of(1) == STATE_SUSPENDED && !is_suspended)
+		fail_msg("point %u: the second is suspended before the first", at);
+}
+
+static int resume_first(void)
+{
+	const struct suspend_target target = { .pids = pids, .nr = 1 };
+	struct suspend_result result = { 0 };
+	int err = suspend_back(&target, 0, &settings, &result);
+
+	free(result.reports);
+	return err == -ENOENT ? 0 : err;
+}
+
+TEST(several_processes_are_suspended_all_or_none_whenever_the_command_dies)
+{
+	for (size_t how = 0; how < 2; how++)
+		for (unsigned int at = 1, died = 1; died; at += 1 + at / 30) {
+			make_processes(2);
+			died = run(suspend_once, at, 0) < 0;
+			expect_all_or_none(at);
+			assert_int_equal(run(how ? take_back : resume_first, 0, 0), 0);
+			if (how || state_of(1) != STATE_SUSPENDED)
+				expect_whole(at);
+			complete(at);
+		}
+}
+
+TEST(several_processes_are_suspended_all_or_none_whatever_fails)
+{
+	for (unsigned int at = 1, nr = 80; at <= nr; at++) {
+		int failed;
+
+		make_processes(2);
+		failed = run(suspend_once, 0, at);
+		nr = now->nr_points > nr ? now->nr_points : nr;
+		if (failed)
+			assert_int_equal(run(take_back, 0, 0), 0);
+		else
+			assert_true(state_of(0) == STATE_SUSPENDED && state_of(1) == STATE_SUSPENDED);
+		if (failed)
+			expect_whole(at);
+		complete(at);
+	}
+}
+
+TEST(one_of_several_that_are_suspended_can_be_resumed_alone)
+{
+	make_processes(2);
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(run(resume_first, 0, 0), 0);
+	assert_int_equal(state_of(0), STATE_RUNNING);
+	assert_int_equal(state_of(1), STATE_SUSPENDED);
+	assert_true(models[1].stopped && !models[0].stopped);
+	complete(0);
+}
+
 /* A call that fails: either all is as before, or a resume brings it back. */
 TEST(any_failure_loses_nothing)
 {
@@ -1014,7 +1195,7 @@ TEST(any_failure_loses_nothing)
 		for (unsigned int at = 1, nr = 40; at <= nr; at++) {
 			make_process_for(commands[i]);
 			run(commands[i], 0, at);
-			nr = model->nr_points > nr ? model->nr_points : nr;
+			nr = now->nr_points > nr ? now->nr_points : nr;
 			complete(at);
 		}
 }

@@ -15,11 +15,6 @@ follow() {
 	follow=$!
 }
 
-# nothing_kept: no contents of any process
-nothing_kept() {
-	[ ! -e /dev/shm/amdgpu-checkpoint ] && [ -z "$(ls /run/amdgpu-checkpoint)" ]
-}
-
 # above_all: a job of the partition high, which does not fit beside the low one, computes, and ends right
 above_all() {
 	submit -p high -c 2 --gres=gpu:high:1 --wrap "$gpujob --state $home/high --vram 140M"
@@ -78,7 +73,7 @@ scancel "$low"
 expect_gone
 expect_job "$low" CANCELLED
 wait_until 120 slurm_is_idle || fail "the node is not idle: $(sinfo -N -h -o '%T %E')"
-wait_until 60 nothing_kept || fail "of a job that was cancelled there is still something in /dev/shm or /run"
+wait_until 60 nothing_kept || fail "of a job that was cancelled there is still something in /run"
 expect_no_objects
 kill "$follow"
 wait "$follow" || fail "follow ended with status $?: $(tail -n 2 "$work/follow.out")"

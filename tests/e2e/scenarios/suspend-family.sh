@@ -68,5 +68,5 @@ job_suspend
 kill -KILL "${job_pids[@]}"
 expect_gone
 expect_no_objects
-says 0 'gone, its contents are removed' resume "${job_pids[@]}"
-[ ! -e /dev/shm/amdgpu-checkpoint ] || fail "contents of a process that is gone are still there"
+says 0 'gone, its buffer data are removed' resume "${job_pids[@]}"
+nothing_kept || fail "data of a process that is gone are still there"

@@ -33,11 +33,6 @@ freeze() {
 	echo "$2" >"$1/cgroup.freeze"
 }
 
-# no_contents: nothing is kept of any process
-no_contents() {
-	[ ! -e /dev/shm/amdgpu-checkpoint ] && [ -z "$(ls /run/amdgpu-checkpoint)" ]
-}
-
 mkdir -p "$leaf" "$other"
 sleep 1000 &
 idle=$!
@@ -114,7 +109,7 @@ freeze "$slice/job" 1
 expect_is "${job_pids[0]}" suspended
 echo 1 >"$slice/job/cgroup.kill"
 expect_gone
-wait_until 10 no_contents || fail "contents of a job that is gone are still there"
+wait_until 10 nothing_kept || fail "contents of a job that is gone are still there"
 expect_no_objects
 kill -TERM "$follow"
 wait "$follow" || fail "follow ended with status $?: $(tail -n 2 "$work/follow.out")"

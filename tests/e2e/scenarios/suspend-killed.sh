@@ -20,7 +20,7 @@ killed() {
 is_whole() {
 	tool_run resume "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
 	expect_progress
-	[ ! -e /run/amdgpu-checkpoint ] || [ -z "$(ls /run/amdgpu-checkpoint)" ] || fail "records are left: $(ls /run/amdgpu-checkpoint)"
+	nothing_kept || fail "records are left: $(ls /run/amdgpu-checkpoint)"
 }
 
 job_start "${small[@]}"

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where buffer data are while a process is suspended: in a directory of their own for each suspend, which nobody else
+ * can name or make, and which only the suspend's records name.
+ *
+ * Unless the user names a directory, they are in a tmpfs of our own. It and the records are in the mount namespace of
+ * pid 1, whatever that of the caller is: every caller finds the same, and the mount lasts as long as the processes can.
+ *
+ * The name of a directory tells the machine, its boot and the suspend. What an earlier boot of this machine has left on
+ * a disk is removed: its processes are gone, and so are the records.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "image/image.h"
+#include "suspend/internal.h"
+
+#define PREFIX "amdgpu-suspend-"
+
+static bool is_below_run(const char *dir)
+{
+	size_t length = strlen(SUSPEND_RUN);
+
+	return !strncmp(dir, SUSPEND_RUN, length) && (!dir[length] || dir[length] == '/');
+}
+
+void place_path(const char *dir, char path[PATH_MAX])
+{
+	if (snprintf(path, PATH_MAX, "%s%s", is_below_run(dir) ? RUN_ROOT : "", dir) >= PATH_MAX)
+		path[0] = '\0';
+}
+
+/* It must be no one else's, nor a link: some are in directories that all may write. */
+int place_open(const char *dir, int *ret_fd)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	place_path(dir, path);
+	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return fail(-errno, "%s: cannot be opened: %m", dir);
+	if (fstat(*ret_fd, &st) || st.st_uid != geteuid())
+		return fail(-EPERM, "%s: belongs to another user, who could read or change what is saved there", dir);
+	return 0;
+}
+
+/* ---- our own file system ---- */
+
+int place_make_run(void)
+{
+	if (mkdir(RUN_ROOT SUSPEND_RUN, 0700) && errno != EEXIST)
+		return fail(-errno, SUSPEND_RUN ": cannot be made: %m");
+	return 0;
+}
+
+/* The first suspend mounts it; of two at the same time one waits. */
+static int mount_once(void)
+{
+	_cleanup_close_ int run = -1, memory = -1;
+	struct stat above, st;
+	int err = place_make_run();
+
+	if (!err)
+		err = place_open(SUSPEND_RUN, &run);
+	if (err)
+		return err;
+	while (flock(run, LOCK_EX))
+		if (errno != EINTR)
+			return fail(-errno, SUSPEND_RUN ": cannot be locked: %m");
+	if (mkdir(RUN_ROOT SUSPEND_MEMORY, 0700) && errno != EEXIST)
+		return fail(-errno, SUSPEND_MEMORY ": cannot be made: %m");
+	err = place_open(SUSPEND_MEMORY, &memory);
+	if (!err && (fstat(run, &above) || fstat(memory, &st)))
+		err = fail(-errno, SUSPEND_MEMORY ": %m");
+	if (err || st.st_dev != above.st_dev)
+		return err;
+	err = mount_memory(SUSPEND_MEMORY);
+	return err ? fail(err, SUSPEND_MEMORY ": cannot be mounted: %m (-D DIR puts the data elsewhere)") : 0;
+}
+
+/* ---- names ---- */
+
+/* The first 16 hexadecimal digits of a file, without dashes. False: it has fewer. */
+static bool read_digits(const char *path, char digits[17])
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+	size_t nr = 0;
+
+	if (fd < 0 || read_text(fd, text, sizeof(text)))
+		return false;
+	for (const char *c = text; nr < 16 && strchr("0123456789abcdef-", *c) && *c; c++)
+		if (*c != '-')
+			digits[nr++] = *c;
+	digits[nr] = '\0';
+	return nr == 16;
+}
+
+/* A machine without an id has zeros, which are no id. */
+static void our_names(char machine[17], char boot[17])
+{
+	if (!read_digits("/etc/machine-id", machine))
+		strcpy(machine, "0000000000000000");
+	if (!read_digits("/proc/sys/kernel/random/boot_id", boot))
+		strcpy(boot, "0000000000000000");
+}
+
+/* ---- what an earlier boot has left ---- */
+
+static void remove_files(int dir)
+{
+	DIR *list = fdopendir(dup(dir));
+	struct dirent *entry;
+	struct image_name name;
+
+	while (list && (entry = readdir(list)))
+		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES)
+			unlinkat(dir, entry->d_name, 0);
+	if (list)
+		closedir(list);
+}
+
+/* Whether a directory's name is of this machine, and of another boot. */
+static bool is_left(const char *name, const char *machine, const char *boot)
+{
+	char its_machine[17], its_boot[17], id[17];
+	int end = 0;
+
+	return sscanf(name, PREFIX "%16[0-9a-f]-%16[0-9a-f]-%16[0-9a-f]%n", its_machine, its_boot, id, &end) == 3 &&
+	       !name[end] && strlen(id) == 16 && !strcmp(its_machine, machine) && strlen(its_boot) == 16 &&
+	       strcmp(its_boot, boot) && strspn(its_machine, "0") < 16;
+}
+
+/* Only outside of containers: in one, the files that name machine and boot may be the engine's. */
+static void remove_left(int base, const char *machine, const char *boot)
+{
+	DIR *list = task_in_initial_pid_ns() > 0 ? fdopendir(dup(base)) : NULL;
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list))) {
+		_cleanup_close_ int dir = -1;
+		struct stat st;
+
+		if (!is_left(entry->d_name, machine, boot))
+			continue;
+		dir = openat(base, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir < 0 || fstat(dir, &st) || st.st_uid != geteuid())
+			continue;
+		remove_files(dir);
+		unlinkat(base, entry->d_name, AT_REMOVEDIR);
+		pr_warn("%s: was left by an earlier boot and is removed\n", entry->d_name);
+	}
+	if (list)
+		closedir(list);
+}
+
+/* ---- the place of a suspend ---- */
+
+int place_choose(const char *dir, uint64_t id, struct place *ret)
+{
+	char cwd[PATH_MAX] = "", machine[17], boot[17], path[PATH_MAX];
+	_cleanup_close_ int base = -1;
+	int err = dir ? 0 : mount_once();
+
+	if (err)
+		return err;
+	dir = dir ? dir : SUSPEND_MEMORY;
+	if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		return fail(-errno, "the working directory: %m");
+	our_names(machine, boot);
+	if (snprintf(ret->base, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", dir) >= PATH_MAX ||
+	    snprintf(ret->dir, PATH_MAX, "%s/" PREFIX "%s-%s-%016" PRIx64, ret->base, machine, boot, id) >= PATH_MAX)
+		return fail(-ENAMETOOLONG, "%s: %m", dir);
+	place_path(ret->base, path);
+	ret->is_new_base = access(path, F_OK) && errno == ENOENT;
+	if (!ret->is_new_base)
+		err = place_open(ret->base, &base);
+	if (!err && base >= 0)
+		remove_left(base, machine, boot);
+	return err;
+}
+
+int place_make(const struct place *place, int *ret_fd)
+{
+	char path[PATH_MAX];
+
+	place_path(place->base, path);
+	if (place->is_new_base && mkdir(path, 0700) && errno != EEXIST)
+		return fail(-errno, "%s: cannot be made: %m", place->base);
+	place_path(place->dir, path);
+	if (mkdir(path, 0700))
+		return fail(-errno, "%s: cannot be made: %m", place->dir);
+	return place_open(place->dir, ret_fd);
+}
+
+void place_remove(const struct record_head *head)
+{
+	_cleanup_close_ int dir = -1;
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *list;
+
+	place_path(head->dir, path);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	list = dir < 0 ? NULL : fdopendir(dup(dir));
+	while (list && (entry = readdir(list))) {
+		struct image_name name;
+
+		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && name.id == head->pid)
+			unlinkat(dir, entry->d_name, 0);
+	}
+	if (list)
+		closedir(list);
+}
+
+void place_remove_dir(const struct record_head *head)
+{
+	char path[PATH_MAX], *slash;
+
+	place_path(head->dir, path);
+	rmdir(path);
+	slash = strrchr(path, '/');
+	if (!head->made_base || !slash)
+		return;
+	*slash = '\0';
+	rmdir(path);
+}
