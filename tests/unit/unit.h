@@ -3,10 +3,12 @@
 #ifndef UNIT_UNIT_H
 #define UNIT_UNIT_H
 
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -54,14 +56,28 @@ static inline void unit_add(const char *name, CMUnitTestFunction test, CMFixture
 		return value;         \
 	}
 
-/* All tests, or those that fit the pattern $TEST_FILTER; @setup and @teardown, for all together, may be NULL. */
-#define UNIT_MAIN(setup, teardown)                                                         \
-	int main(void)                                                                     \
-	{                                                                                  \
-		const char *filter = getenv("TEST_FILTER");                                \
-                                                                                           \
-		cmocka_set_test_filter(filter && *filter ? filter : NULL);                 \
-		return cmocka_run_group_tests_name(__FILE__, unit_tests, setup, teardown); \
+/* Runs all tests, or those whose names match @filter, a pattern of the shell. One that no test matches is a mistake. */
+static inline int unit_run(const char *file, const char *filter, CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	size_t nr_matching = 0;
+
+	for (size_t i = 0; filter && unit_tests[i].name; i++)
+		nr_matching += !fnmatch(filter, unit_tests[i].name, 0);
+	if (filter && !nr_matching) {
+		fprintf(stderr, "%s: no test's name matches \"%s\"\n", file, filter);
+		return 2;
+	}
+	cmocka_set_test_filter(filter);
+	return cmocka_run_group_tests_name(file, unit_tests, setup, teardown);
+}
+
+/* The filter is the program's first argument, or $TEST_FILTER. @setup and @teardown, for all together, may be NULL. */
+#define UNIT_MAIN(setup, teardown)                                                     \
+	int main(int argc, char **argv)                                                \
+	{                                                                              \
+		const char *filter = argc > 1 ? argv[1] : getenv("TEST_FILTER");       \
+                                                                                       \
+		return unit_run(__FILE__, filter && *filter ? filter : NULL, setup, teardown); \
 	}
 
 #endif
