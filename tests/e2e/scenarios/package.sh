@@ -16,6 +16,10 @@ dpkg -i "$top/build/deb/criu-plugin-amdgpu.deb" >"$work/dpkg.log" 2>&1 || fail "
 job_start --vram 1M
 job_returns
 expect_images 1 1
+job_suspend
+! dpkg -r criu-plugin-amdgpu >"$work/refused.log" 2>&1 || fail "the package is removed while a process is suspended"
+grep -q "^pid ${job_pids[0]}: suspended" "$work/refused.log" || fail "a removal does not say which process is suspended"
+job_resume
 job_end
 
 dpkg -r criu-plugin-amdgpu >>"$work/dpkg.log" 2>&1 || fail "dpkg: $(tail -n 1 "$work/dpkg.log")"
