@@ -229,8 +229,6 @@ static void explain_links(const struct match *m, struct text *text)
 		    shares_room ? ", and has room for those that become partitions of one device" : "");
 	if (shares_room)
 		add(text, "; KFD_VRAM_SIZE_CHECK=0 does not look at free VRAM");
-	if (!m->options->relaxed[MATCH_CHECK_TOPOLOGY])
-		add(text, "; KFD_TOPOLOGY_CHECK=0 does not look at links");
 	if (!m->options->relaxed[MATCH_CHECK_NUMA])
 		add(text, "; KFD_NUMA_CHECK=0 does not look at NUMA nodes");
 }

@@ -12,7 +12,6 @@ static const char *const check_names[MATCH_NR_CHECKS] = {
 	[MATCH_CHECK_VRAM_SIZE] = "KFD_VRAM_SIZE_CHECK",
 	[MATCH_CHECK_CAPABILITY] = "KFD_CAPABILITY_CHECK",
 	[MATCH_CHECK_NUMA] = "KFD_NUMA_CHECK",
-	[MATCH_CHECK_TOPOLOGY] = "KFD_TOPOLOGY_CHECK",
 };
 
 enum rule { RULE_NONE, RULE_EQUAL, RULE_AT_LEAST, RULE_CAPABILITY };
@@ -217,8 +216,8 @@ static int number_of(struct match *m, const struct link_demand *demand)
 	}
 	if (m->nr_demands == MAX_DEMANDS)
 		return fail(-E2BIG,
-			    "undecided: the image's GPUs are linked in more than %d different ways; set "
-			    "KFD_TOPOLOGY_CHECK=0 and name pairs by KFD_DEVICE_MAP",
+			    "undecided: the image's GPUs are linked in more than %d different ways (KFD_NUMA_CHECK=0 "
+			    "makes them fewer)",
 			    MAX_DEMANDS);
 	m->demands[m->nr_demands] = *demand;
 	return (int)m->nr_demands++;
@@ -232,7 +231,7 @@ static int prepare_demands(struct match *m)
 			struct link_demand demand = { .rank = LINK_NONE };
 			int number;
 
-			if (a != b && checked(m, MATCH_CHECK_TOPOLOGY))
+			if (a != b)
 				demand = best_link(saved_gpu(m, a), m->saved_node[b], true);
 			demand.numa = a != b && checked(m, MATCH_CHECK_NUMA) &&
 				      same_value(saved_gpu(m, a), saved_gpu(m, b), TOPOLOGY_NUMA_NODE);
@@ -328,7 +327,7 @@ static struct obstacle check_host_link(const struct match *m, unsigned int saved
 		return (struct obstacle){ .kind = OBSTACLE_HOST_LINK,
 					  .wanted = wanted.rank,
 					  .found = found.rank,
-					  .check = MATCH_CHECK_TOPOLOGY,
+					  .check = MATCH_CHECK_ALWAYS,
 					  .from_host = from_host };
 	}
 	return (struct obstacle){ .kind = OBSTACLE_NONE };
@@ -346,9 +345,7 @@ struct obstacle rule_gpu(const struct match *m, unsigned int saved, unsigned int
 					  .wanted = m->needed[saved],
 					  .found = m->room[local],
 					  .check = MATCH_CHECK_VRAM_SIZE };
-	if (obstacle.kind == OBSTACLE_NONE && checked(m, MATCH_CHECK_TOPOLOGY))
-		obstacle = check_host_link(m, saved, local);
-	return obstacle;
+	return obstacle.kind == OBSTACLE_NONE ? check_host_link(m, saved, local) : obstacle;
 }
 
 /* ---- two GPUs ---- */

@@ -78,11 +78,11 @@ static void assert_pair(unsigned int n, uint32_t user, uint32_t actual)
 
 /* ---- a table of cases ---- */
 
-#define BOTH_CHECKS "KFD_TOPOLOGY_CHECK=0 does not look at links; KFD_NUMA_CHECK=0 does not look at NUMA nodes"
-#define NO_CHOICE   "no choice of local GPUs keeps all links and NUMA nodes of the saved ones; " BOTH_CHECKS
+#define NUMA_CHECK "KFD_NUMA_CHECK=0 does not look at NUMA nodes"
+#define NO_CHOICE   "no choice of local GPUs keeps all links and NUMA nodes of the saved ones; " NUMA_CHECK
 #define NO_TWO(how)                                                                                                  \
 	"no two local GPUs that fit are as saved 0xa0 and 0xa1 were: linked by " how " with atomics, on one NUMA node; " \
-	BOTH_CHECKS
+	NUMA_CHECK
 
 /* clang-format off */
 static const struct row {
@@ -117,27 +117,18 @@ static const struct row {
 	ROW("the one in the middle is of another kind, and here it is at the end",
 	    "@000111 device_id=5,1,5,5,5,5 x0+1 x1+2 x3+4 x4+5", "@000111 device_id=5,5,1,5,5,5 x0+1 x1+2 x3+4 x4+5",
 	    .says = NO_CHOICE),
-	ROW("links are not looked at", "@000111 device_id=5,1,5,5,5,5 x0+1 x1+2 x3+4 x4+5",
-	    "@000111 device_id=5,5,1,5,5,5 x0+1 x1+2 x3+4 x4+5", .becomes = "* * * * * *",
-	    .relaxed = "KFD_TOPOLOGY_CHECK"),
 	ROW("the linked GPU is at another index", "6 p0+1 p0+2 p0+3 p0+4 p0+5", "6 p4+0 p4+1 p4+2 p4+3 p4+5",
 	    .becomes = "b4 b0 * * * *"),
 	ROW("a one-way link to the host", "1", "@- p0>-2",
-	    .says = "1 of 1 saved GPUs fit no local GPU; saved 0xa0: link from the host, wanted PCIe "
-	    "(KFD_TOPOLOGY_CHECK=0 accepts it): local 0xb0 (no link)"),
-	ROW("a one-way link to the host is not looked at", "1", "@- p0>-2", .becomes = "b0",
-	    .relaxed = "KFD_TOPOLOGY_CHECK"),
+	    .says = "1 of 1 saved GPUs fit no local GPU; saved 0xa0: link from the host, wanted PCIe: local 0xb0 (no link)"),
 	ROW("PCIe where the host had XGMI", "@- x0+-2", "1",
-	    .says = "1 of 1 saved GPUs fit no local GPU; saved 0xa0: link to the host, wanted XGMI "
-	    "(KFD_TOPOLOGY_CHECK=0 accepts it): local 0xb0 (PCIe)"),
+	    .says = "1 of 1 saved GPUs fit no local GPU; saved 0xa0: link to the host, wanted XGMI: local 0xb0 (PCIe)"),
 	ROW("a hive and loose GPUs", "8 x0-3", "8 x4-7", .becomes = "b4 b5 b6 b7 b0 b1 b2 b3"),
 	ROW("types at other positions", "5 device_id=1,2,3,1,2", "5 device_id=2,3,2,1,1",
 	    .becomes = "b3 b0 b1 b4 b2"),
 	ROW("a hive too many", "4 x0-3", "8 x0-3 x4-7", .becomes = "b0 * * *"),
 	ROW("a hive into a bigger one", "3 x0-2", "8 x0-1 x2-7", .becomes = "b2 * b4"),
 	ROW("a broken hive", "4 x0-3", "4 x0-1 x2-3", .says = NO_CHOICE),
-	ROW("a broken hive is not looked at", "4 x0-3", "4 x0-1 x2-3", .becomes = "* * * *",
-	    .relaxed = "KFD_TOPOLOGY_CHECK"),
 	ROW("a link is missing", "2 x0+1", "3 p0+1", .says = NO_TWO("XGMI of 50000 MB/s")),
 	ROW("too little bandwidth", "2 x0+1:100000", "4 x0+1", .says = NO_TWO("XGMI of 100000 MB/s")),
 	ROW("more bandwidth", "2 x0+1:100000", "4 x0+1 x2+3:200000", .becomes = "b2 b3"),
@@ -147,7 +138,7 @@ static const struct row {
 	ROW("a link in one direction, and both were there", "2 x0+1", "2 x1>0", .says = NO_TWO("XGMI of 50000 MB/s")),
 	ROW("pairs whose links go out alike, and come in by another bandwidth", "4 x0+1 x2>3 x3>2:100000",
 	    "4 x0>1 x1>0:100000 x2+3", .becomes = "b2 * b0 *"),
-	ROW("an unknown NUMA node", "@11", "@--", .relaxed = "KFD_TOPOLOGY_CHECK",
+	ROW("two NUMA nodes where one was", "@11", "@01",
 	    .says = "no two local GPUs that fit are as saved 0xa0 and 0xa1 were: on one NUMA node; KFD_NUMA_CHECK=0 "
 	    "does not look at NUMA nodes"),
 	ROW("partitions", "4 num_xcc=1 location_id=0x500,0x501,0x502,0x503",
@@ -207,8 +198,8 @@ static const struct row {
 	ROW("a link without atomics", "2 p0+1", "2 p0>1!l p1>0", .says = NO_TWO("PCIe")),
 	ROW("atomics that were not there, either", "2 p0+1!l", "2 p0>1!l p1>0", .becomes = "* *"),
 	ROW("a link to the host without atomics", "2", "@-- p0>-2!s p-2>0 p1>-2!s p-2>1",
-	    .says = "2 of 2 saved GPUs fit no local GPU; saved 0xa0: link to the host, wanted PCIe "
-	    "(KFD_TOPOLOGY_CHECK=0 accepts it): local 0xb0 0xb1 (no atomics)"),
+	    .says = "2 of 2 saved GPUs fit no local GPU; saved 0xa0: link to the host, wanted PCIe: local "
+	    "0xb0 0xb1 (no atomics)"),
 	ROW("GPUs that may not be used", "2", "4", .becomes = "b1 b3", .unusable = "1 2 "),
 	ROW("too few that may be used", "2", "4", .unusable = "1 21",
 	    .says = "2 saved GPUs fit only 1 local GPUs: saved 0xa0 0xa1; local 0xb1; not used: 0xb0 0xb3: first "

@@ -294,8 +294,7 @@ static bool one_fits(const struct test_case *c, unsigned int saved, unsigned int
 	if (!c->options.relaxed[MATCH_CHECK_VRAM_SIZE] &&
 	    (topology_get(a, TOPOLOGY_VRAM_SIZE) > topology_get(v, TOPOLOGY_VRAM_SIZE) || !room_fits(c, saved, local)))
 		return false;
-	return c->options.relaxed[MATCH_CHECK_TOPOLOGY] ||
-	       (host_fits(c, saved, local, false) && host_fits(c, saved, local, true));
+	return host_fits(c, saved, local, false) && host_fits(c, saved, local, true);
 }
 
 /* Does some link from @v to @u serve for the one from @a to @b? */
@@ -322,8 +321,7 @@ static bool on_one_numa_node(const struct topology *t, unsigned int a, unsigned 
 
 static bool two_fit(const struct test_case *c, unsigned int a, unsigned int b, unsigned int v, unsigned int u)
 {
-	if (v == u ||
-	    (!c->options.relaxed[MATCH_CHECK_TOPOLOGY] && !(link_fits(c, a, b, v, u) && link_fits(c, b, a, u, v))))
+	if (v == u || !link_fits(c, a, b, v, u) || !link_fits(c, b, a, u, v))
 		return false;
 	return c->options.relaxed[MATCH_CHECK_NUMA] || !on_one_numa_node(c->saved, a, b) ||
 	       on_one_numa_node(c->local, v, u);

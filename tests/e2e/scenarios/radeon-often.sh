@@ -26,6 +26,7 @@ expect_no_objects
 
 # A queue that runs on some CUs only.
 job_start "${small[@]}" --extra masked
+job_picture
 dump_refused
 expect_one_error 'it runs on some CUs only (CU mask)'
 expect_unharmed
