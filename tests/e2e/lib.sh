@@ -104,13 +104,14 @@ host_bystanders() {
 	done
 }
 
-# host_devices: what is in /dev, but for devices of GPUs that the driver has now, and terminals
+# host_devices: what is in /dev, but for devices of GPUs that the driver has now, terminals, and the file of claims,
+# which the first restore makes
 host_devices() {
 	local number path
 	while read -r number path; do
 		[ -e "/sys/dev/char/$number" ] || echo "$path"
 	done < <(find /dev/dri /dev/kfd ! -type d -exec stat -c '%Hr:%Lr %n' {} + 2>/dev/null)
-	find /dev -path /dev/pts -prune -o -path /dev/dri -prune -o ! -path /dev/kfd -printf '%M %U %G %p %l\n'
+	find /dev -path /dev/pts -prune -o -path /dev/dri -prune -o ! -path /dev/kfd ! -path /dev/amdgpu-checkpoint-claims -printf '%M %U %G %p %l\n'
 }
 
 # host_state: what is the same before and after each scenario
