@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # An SVG of bars from the table under a heading of tests/bench/README.md, with colours for light and dark pages.
-#     -v section=HEADING -v what=dump|restore|ranks -v title=TITLE
+#     -v section=HEADING -v what=dump|restore|ranks -v title=TITLE -v note=SECOND_LINE
 # dump, restore: cells "ours / existing = quotient" of the second or third column; ranks: cells of the second and third.
 
 BEGIN { FS = " *\\| *" }
@@ -40,8 +40,10 @@ END {
 	left = 200
 	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 %d\" width=\"720\" font-family=\"sans-serif\" font-size=\"13\">\n" \
 		"<style>text{fill:#24292f}.a{fill:#0969da}.b{fill:#9a6700}" \
-		"@media(prefers-color-scheme:dark){text{fill:#e6edf3}.a{fill:#58a6ff}.b{fill:#d29922}}</style>\n", 60 + 46 * n
+		"@media(prefers-color-scheme:dark){text{fill:#e6edf3}.a{fill:#58a6ff}.b{fill:#d29922}}</style>\n", 62 + 46 * n
 	text(10, 20, "start", "Simulated hardware: " title)
+	if (note)
+		text(10, 52 + 46 * n, "start", note)
 	printf "<rect class=\"a\" x=\"%d\" y=\"30\" width=\"12\" height=\"12\"/><rect class=\"b\" x=\"%d\" y=\"30\" width=\"12\" " \
 		"height=\"12\"/>\n", left, left + 150
 	text(left + 18, 41, "start", what == "ranks" ? "dump" : "this plugin")

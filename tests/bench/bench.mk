@@ -57,7 +57,8 @@ PICTURES := docs/img
 pictures:
 	mkdir -p $(PICTURES)
 	for what in dump restore; do awk -v section="bench-peer: against" -v what=$$what \
-		-v title="seconds of a $$what, GPU and disk at 20 MB/s each" -f tests/bench/bars.awk tests/bench/README.md \
+		-v title="seconds of a $$what, GPU and disk at 20 MB/s each" \
+		-v note="CRIU's plugin uses one of the two simulated engines of a GPU, which moves 10 MB/s." -f tests/bench/bars.awk tests/bench/README.md \
 		>$(PICTURES)/peer-$$what.svg && awk -v name="a $$what of two GPUs" -v limit=20 -f tests/bench/plot.awk \
 		tests/bench/figures/$$what.rates >$(PICTURES)/rates-$$what.svg && awk -v title="what a $$what does when" \
 		-f tests/bench/spans.awk tests/bench/figures/$$what.phases >$(PICTURES)/phases-$$what.svg || exit 1; done

@@ -4,10 +4,10 @@
 
 BEGIN {
 	title["nothing"] = "64 KiB"
-	title["one-buffer"] = "one buffer of 256 MiB"
-	title["two-gpus"] = "two GPUs, 128 MiB each"
-	title["small-buffers"] = "1024 buffers of 64 KiB"
-	title["zeros"] = "128 MiB, 90 % zeros"
+	title["one-buffer"] = "one buffer of " 256 / divide " MiB"
+	title["two-gpus"] = "two GPUs, " 128 / divide " MiB each"
+	title["small-buffers"] = 1024 / divide " buffers of 64 KiB"
+	title["zeros"] = 128 / divide " MiB, 90 % zeros"
 }
 
 $1 == "machine" { criu = $2; kernel = $3; next }
