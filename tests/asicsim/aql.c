@@ -87,11 +87,23 @@ static int wrong(struct aql_run *run, const char *what, u64 value)
 
 /* ---- signals and barriers ---- */
 
+/* The new value of a signal, and its event. */
+static int set_signal(struct aql_run *run, u64 handle, const struct aql_signal *s)
+{
+	u32 data[4] = { s->event & 0xffffff };
+	u64 event = s->event;
+	int err = store(run, handle + offsetof(struct aql_signal, value), &s->value, sizeof(s->value));
+
+	if (err || !s->mailbox)
+		return err;
+	err = store(run, s->mailbox, &event, sizeof(event));
+	chip_interrupt(run->chip, SOC15_IH_CLIENTID_GRBM_CP, EOP_SOURCE, 0, &run->q->vm, data);
+	return err;
+}
+
 static int complete_packet(struct aql_run *run, u64 handle)
 {
 	struct aql_signal s;
-	u32 data[4] = {};
-	u64 event;
 	int err;
 
 	if (!handle)
@@ -101,16 +113,8 @@ static int complete_packet(struct aql_run *run, u64 handle)
 		return err;
 	s.start = s.end = ktime_get_ns() / 10;
 	s.value--;
-	err = store(run, handle + offsetof(struct aql_signal, start), &s.start, 2 * sizeof(u64));
-	if (!err)
-		err = store(run, handle + offsetof(struct aql_signal, value), &s.value, sizeof(s.value));
-	if (err || !s.mailbox)
-		return err;
-	event = s.event;
-	err = store(run, s.mailbox, &event, sizeof(event));
-	data[0] = s.event & 0xffffff;
-	chip_interrupt(run->chip, SOC15_IH_CLIENTID_GRBM_CP, EOP_SOURCE, 0, &run->q->vm, data);
-	return err;
+	return store(run, handle + offsetof(struct aql_signal, start), &s.start, 2 * sizeof(u64))
+		       ?: set_signal(run, handle, &s);
 }
 
 static int load_signal_value(struct aql_run *run, u64 handle, s64 *value)
@@ -270,8 +274,76 @@ static int launch(struct aql_run *run, const struct aql_dispatch *packet, const 
 	return 0;
 }
 
+/* ---- private memory ---- */
+
 /* A runtime's description of its queue begins this far before the place where the chip counts its packets. */
 #define QUEUE_READ_INDEX 0x80
+#define QUEUE_PRIVATE	 0x8c
+
+/* Of that description: the memory that the runtime has allocated for the queue's waves. */
+struct aql_private {
+	u32 tmpring, buffer[4]; /* as registers have them */
+	u64 base, bytes;
+	u32 item_bytes, properties, reserved[2];
+	u64 inactive; /* a signal: the queue waits until the runtime has set it to 0 */
+} __packed;
+
+enum { PRIVATE_FOR_ONE_PACKET = 1 << 4 }; /* of the properties */
+enum { WANTS_PRIVATE = 1, HAS_USED_PRIVATE = 1 << 9 }; /* why a queue is inactive */
+
+static int load_private(struct aql_run *run, struct aql_private *m)
+{
+	return load(run, run->q->rptr_addr - QUEUE_READ_INDEX + QUEUE_PRIVATE, m, sizeof(*m));
+}
+
+static int make_inactive(struct aql_run *run, const struct aql_private *m, u32 why)
+{
+	struct aql_signal s;
+	int err;
+
+	if (!m->inactive)
+		return wrong(run, "nobody gives the queue private memory", why);
+	err = load(run, m->inactive, &s, sizeof(s));
+	if (err)
+		return err;
+	s.value |= why;
+	return set_signal(run, m->inactive, &s);
+}
+
+/* -EAGAIN: the packet's kernel waits for private memory. Nothing of that is known but by what is in the process' memory. */
+static int take_private(struct aql_run *run, const struct aql_dispatch *packet, struct gcn_packet *p)
+{
+	struct aql_private m;
+	s64 inactive = 0;
+	int err = load_private(run, &m);
+
+	if (!err && m.inactive && !run->q->code)
+		err = load_signal_value(run, m.inactive, &inactive);
+	if (err || inactive)
+		return err ?: -EAGAIN;
+	if (packet->private_size > m.item_bytes)
+		return make_inactive(run, &m, WANTS_PRIVATE) ?: -EAGAIN;
+	p->private_base = m.base;
+	memcpy(p->private_buffer, m.buffer, sizeof(m.buffer));
+	p->private_waves = m.tmpring & 0xfff;
+	p->private_wave_bytes = (m.tmpring >> 12 & 0x1fff) << 10;
+	p->private_size = packet->private_size;
+	if (!p->private_waves || (u64)p->private_waves * p->private_wave_bytes > m.bytes ||
+	    (u64)packet->private_size * GCN_LANES > p->private_wave_bytes)
+		return wrong(run, "the queue's private memory does not have its size", m.tmpring);
+	return 0;
+}
+
+/* A runtime takes much memory back when the packet is done. */
+static int give_private_back(struct aql_run *run)
+{
+	struct aql_private m;
+	int err = load_private(run, &m);
+
+	if (err || !(m.properties & PRIVATE_FOR_ONE_PACKET))
+		return err;
+	return make_inactive(run, &m, HAS_USED_PRIVATE);
+}
 
 static int dispatch_code(struct aql_run *run, const struct aql_dispatch *packet)
 {
@@ -285,10 +357,14 @@ static int dispatch_code(struct aql_run *run, const struct aql_dispatch *packet)
 		.grid = { packet->grid[0], packet->grid[1], packet->grid[2] },
 		.lds_size = packet->group_size,
 	};
+	int err = 0;
 
 	for (int i = packet->setup & 3; i < 3; i++)
 		p.workgroup[i] = p.grid[i] = 1;
-	return code_run(run->chip, q, &p, &run->fault);
+	if (packet->private_size)
+		err = take_private(run, packet, &p);
+	err = err ?: code_run(run->chip, q, &p, &run->fault);
+	return err || !packet->private_size ? err : give_private_back(run);
 }
 
 /* Goes on with a kernel that is running or was preempted, else launches the packet's; to its end, or until it waits. */

@@ -11,6 +11,8 @@
 #define power(a)	    exp2f(a)
 #define logarithm(a)	    log2f(a)
 #define inverse_root(a)	    (f32)(1 / sqrt(a))
+#define sine_of_turns(a)    (f32)(fabs(a) > 256 ? 0 : sin(2 * M_PI * (a - rint(a))))
+#define cosine_of_turns(a)  (f32)(fabs(a) > 256 ? 1 : sin(2 * M_PI * (0.25 - fabs(a - rint(a)))))
 #define frexp_mant(a)	    (f32) frexp_mant64(a)
 #define frexp_exp(a)	    frexp_exp64(a)
 #define is_of_class(a, b)   is_of_class_as(fpclassify(a), signbit(a), b)

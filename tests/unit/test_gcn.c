@@ -68,8 +68,14 @@ enum {
 
 static struct gcn_env env;
 static u8 *memory;		  /* read and written */
-static u8 *code, *busy, *failing, *handler; /* read */
-static size_t code_bytes, busy_bytes, failing_bytes, handler_bytes;
+static u8 *code, *busy, *private, *failing, *handler; /* read */
+static size_t code_bytes, busy_bytes, private_bytes, failing_bytes, handler_bytes;
+
+/* What a runtime has allocated as private memory of waves. */
+#define SLOTS	   20u
+#define SLOT_BYTES (32u << 10)
+
+static u8 *slots;
 
 static bool is_within(u64 va, const u8 *start, size_t bytes)
 {
@@ -81,10 +87,13 @@ static bool memory_is_code;
 
 static void *page(struct gcn_env *e, u64 va, enum gcn_access access)
 {
+	if (is_within(va, slots, SLOTS * SLOT_BYTES))
+		return access != GCN_EXECUTE ? (void *)(uintptr_t)va : NULL;
 	if (is_within(va, memory, MEMORY_BYTES))
 		return access != GCN_EXECUTE || memory_is_code ? (void *)(uintptr_t)va : NULL;
 	if (access == GCN_WRITE || !(is_within(va, code, code_bytes) || is_within(va, busy, busy_bytes) ||
-				     is_within(va, failing, failing_bytes) || is_within(va, handler, handler_bytes)))
+				     is_within(va, private, private_bytes) || is_within(va, failing, failing_bytes) ||
+				     is_within(va, handler, handler_bytes)))
 		return NULL;
 	return (void *)(uintptr_t)va;
 }
@@ -138,7 +147,9 @@ static int setup(void **state)
 {
 	code = file_read(GCN_PROGRAMS "kernels.bin", &code_bytes);
 	busy = file_read(GCN_PROGRAMS "busy.bin", &busy_bytes);
+	private = file_read(GCN_PROGRAMS "private.bin", &private_bytes);
 	failing = file_read(GCN_PROGRAMS "failing.bin", &failing_bytes);
+	slots = aligned_alloc(GCN_PAGE, SLOTS * SLOT_BYTES);
 	memory = aligned_alloc(GCN_PAGE, MEMORY_BYTES);
 	env = (struct gcn_env){ .page = page,
 				.clock = clock_ticks,
@@ -154,7 +165,9 @@ static int teardown(void **state)
 	gcn_pool_free(&pool);
 	free(code);
 	free(busy);
+	free(private);
 	free(failing);
+	free(slots);
 	free(handler);
 	free(memory);
 	return 0;
@@ -875,26 +888,20 @@ static struct gcn_save_area save_area(void)
 	};
 }
 
-TEST(waves_come_back_from_the_save_area)
+/* To its end; where the driver's trap handler is there, preempted again and again. */
+static void busy_run(const struct gcn_packet *packet)
 {
 	unsigned int preemptions = 0, steps = 1;
 	struct gcn_dispatch d = { .env = &env };
 	struct gcn_save_area area = save_area();
-	struct busy_memory *m = busy_setup();
-	struct gcn_packet packet = busy_packet(m);
-	int err;
+	int err = gcn_dispatch_start(&d, packet);
 
-	if (!handler && !handler_read()) {
-		print_message("no image of the driver is there (tests/vm/setup): its trap handler is not run\n");
-		skip();
-	}
-	err = gcn_dispatch_start(&d, &packet);
 	while (!err) {
 		err = gcn_dispatch_run(&d, steps++ % 97 + 1);
 		if (err != -EAGAIN)
 			break;
 		err = 0;
-		if (random_bits() % 8)
+		if (!handler || random_bits() % 8)
 			continue;
 		err = preempt(&d, &area);
 		preemptions++;
@@ -903,8 +910,65 @@ TEST(waves_come_back_from_the_save_area)
 	if (err)
 		fail_msg("%s: %#llx: %s %08x %08x at %#llx", d.error.what, (long long)d.error.value,
 			 d.error.name ? d.error.name : "", d.error.w[0], d.error.w[1], (long long)d.error.pc);
-	assert_true(preemptions > 20);
+	assert_true(!handler || preemptions > 20);
+}
+
+TEST(waves_come_back_from_the_save_area)
+{
+	struct busy_memory *m = busy_setup();
+	struct gcn_packet packet = busy_packet(m);
+
+	if (!handler && !handler_read()) {
+		print_message("no image of the driver is there (tests/vm/setup): its trap handler is not run\n");
+		skip();
+	}
+	busy_run(&packet);
 	busy_check(m);
+}
+
+/* As a runtime describes it: swizzled, words of 64 lanes side by side. */
+static struct gcn_packet private_packet(const struct busy_memory *m, u32 nr_slots)
+{
+	struct gcn_packet packet = busy_packet(m);
+
+	memset(slots, 0x5a, SLOTS * SLOT_BYTES);
+	packet.kernel = (uintptr_t)private;
+	packet.lds_size = ((struct gcn_kernel *)private)->lds_size;
+	packet.private_base = (uintptr_t)slots;
+	packet.private_buffer[0] = (u32)packet.private_base;
+	packet.private_buffer[1] = (u32)(packet.private_base >> 32) | 1u << 31;
+	packet.private_buffer[2] = nr_slots * SLOT_BYTES;
+	packet.private_buffer[3] = 1u << 23 | 3u << 21 | 1u << 19;
+	packet.private_wave_bytes = SLOT_BYTES;
+	packet.private_waves = nr_slots;
+	packet.private_size = ((struct gcn_kernel *)private)->private_size;
+	assert_in_range(packet.private_size, 1, SLOT_BYTES / GCN_LANES);
+	return packet;
+}
+
+/* Groups have four waves each: as many of them run at once as private memory is there for. */
+TEST(private_memory_stays_with_its_wave)
+{
+	if (!handler)
+		handler_read();
+	for (u32 nr = 4; nr <= SLOTS; nr += 5) {
+		struct busy_memory *m = busy_setup();
+		struct gcn_packet packet = private_packet(m, nr);
+
+		busy_run(&packet);
+		busy_check(m);
+		for (u32 i = nr * SLOT_BYTES; i < SLOTS * SLOT_BYTES; i++)
+			assert_int_equal(slots[i], 0x5a);
+	}
+}
+
+TEST(a_group_that_is_larger_than_the_private_memory_is_refused)
+{
+	struct gcn_packet packet = private_packet(busy_setup(), 3);
+	struct gcn_dispatch d = { .env = &env };
+
+	assert_int_equal(gcn_dispatch_start(&d, &packet), -EFAULT);
+	assert_int_equal(d.error.value, 3);
 }
 
 /* ---- a kernel whose assertion fails ---- */

@@ -30,7 +30,7 @@ static const char usage[] =
 	"  --asleep       instead: copies are handed to the GPUs, but wait in them for a signal, and this process\n"
 	"                 sleeps in the runtime until SIGUSR1 or SIGTERM\n"
 	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
-	"  --kernels CODE with --share: a kernel of that file (busy.cl) in each process computes in memory of the\n"
+	"  --kernels CODE with --share: a kernel of that file (busy.cl, private.cl) in each process computes in memory of the\n"
 	"                 other one\n"
 	"  --assert CODE  a kernel of that file (failing.cl) fails in each generation, and the runtime has to tell\n"
 	"  --rounds N     ends by itself after N generations\n"

@@ -94,7 +94,7 @@ int hsa_share_close(struct hsa_share *share);
 struct hsa_kernel {
 	hsa_executable_t executable;
 	uint64_t object;
-	uint32_t group_bytes;
+	uint32_t group_bytes, private_bytes;
 };
 
 /* The kernel's descriptor has the name. */

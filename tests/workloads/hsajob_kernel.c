@@ -21,6 +21,7 @@ static int symbol_find(struct hsa_kernel *kernel, const struct hsa_gpu *gpu, con
 		       "looking for the kernel");
 
 	err = err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &kernel->object);
+	err = err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &kernel->private_bytes);
 	return err ? err : symbol_ask(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &kernel->group_bytes);
 }
 
@@ -54,6 +55,7 @@ void hsa_kernel_put(const struct hsa_kernel *kernel, hsa_queue_t *queue, uint32_
 		.grid_size_x = items,
 		.grid_size_y = 1,
 		.grid_size_z = 1,
+		.private_segment_size = kernel->private_bytes,
 		.group_segment_size = kernel->group_bytes,
 		.kernel_object = kernel->object,
 		.kernarg_address = arguments,

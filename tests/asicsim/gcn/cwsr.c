@@ -12,7 +12,8 @@
 #define SAVE_STEPS     16
 #define SAVE_ROUNDS    100000
 
-enum { WORD_STATE = 1u << 31, WORD_EVENT = 1 << 30, WORD_FIRST = 1 << 17, WORD_LAST = 1 << 16 };
+/* Of a wave: first and last of its group, and its slot. */
+enum { WORD_STATE = 1u << 31, WORD_EVENT = 1 << 30, WORD_FIRST = 1 << 17, WORD_LAST = 1 << 16, WORD_SLOT = 0xffff };
 
 /* What the first word of a wave's state says. */
 struct shape {
@@ -70,7 +71,8 @@ static int give_room(struct gcn_dispatch *d, struct gcn_save_area *area, struct 
 
 	if (size > area->size - area->area_at)
 		return gcn_dispatch_fail(d, "the save area is full", area->size);
-	if (push(area, (w->is_first ? WORD_FIRST : 0) | (is_last ? WORD_LAST : 0)) || push(area, word_of_shape(shape)))
+	if (push(area, (w->is_first ? WORD_FIRST : 0) | (is_last ? WORD_LAST : 0) | w->slot) ||
+	    push(area, word_of_shape(shape)))
 		return gcn_dispatch_fail(d, "the control stack is full", area->stack_size);
 	area->area_at += size;
 	w->asks_room = false;
@@ -110,22 +112,45 @@ static void preempt_group(struct gcn_group *g)
 	}
 }
 
-/* -EAGAIN: not all have saved themselves */
-static int save_step(struct gcn_dispatch *d, struct gcn_group *g)
+static bool is_restoring(const struct gcn_wave *w)
+{
+	return w->restores && is_alive(w);
+}
+
+/* -EAGAIN: of not all waves this is over */
+static int group_step(struct gcn_dispatch *d, struct gcn_group *g, bool (*goes_on)(const struct gcn_wave *w))
 {
 	int err = 0;
 
 	for (unsigned int i = 0; i < g->nr_waves; i++) {
 		struct gcn_wave *w = g->waves[i];
 
-		gcn_wave_run(w, SAVE_STEPS);
+		if (goes_on(w))
+			gcn_wave_run(w, SAVE_STEPS);
 		if (w->state == GCN_STOPPED) {
 			d->error = w->error;
 			return -EFAULT;
 		}
-		if (is_alive(w))
+		if (goes_on(w))
 			err = -EAGAIN;
 	}
+	return err;
+}
+
+/* What a wave has not read back yet, others would write over. */
+static int finish_restore(struct gcn_dispatch *d)
+{
+	int err = -EAGAIN, e;
+
+	for (unsigned int r = 0; r < SAVE_ROUNDS && err == -EAGAIN; r++) {
+		err = 0;
+		for (unsigned int i = 0; i < GCN_MAX_GROUPS && (!err || err == -EAGAIN); i++) {
+			e = group_step(d, &d->groups[i], is_restoring);
+			err = e ? e : err;
+		}
+	}
+	if (err == -EAGAIN)
+		return gcn_dispatch_fail(d, "the trap handler does not restore the waves", d->env->tba);
 	return err;
 }
 
@@ -135,7 +160,7 @@ static int save_group(struct gcn_dispatch *d, struct gcn_save_area *area, struct
 
 	preempt_group(g);
 	for (unsigned int i = 0; i < SAVE_ROUNDS && err == -EAGAIN; i++) {
-		err = save_step(d, g);
+		err = group_step(d, g, is_alive);
 		if (err == -EAGAIN)
 			err = give_group_room(d, area, g) ?: -EAGAIN;
 	}
@@ -146,7 +171,7 @@ static int save_group(struct gcn_dispatch *d, struct gcn_save_area *area, struct
 
 int gcn_dispatch_save(struct gcn_dispatch *d, struct gcn_save_area *area)
 {
-	int err = 0;
+	int err = finish_restore(d);
 
 	area->stack_at = area->area_at = area->stack_size;
 	for (unsigned int i = GCN_MAX_GROUPS; i-- > 0 && !err;)
@@ -175,6 +200,11 @@ static bool shape_is_valid(struct shape s)
 	return s.sgpr_blocks < 7 && s.lds_size <= GCN_MAX_LDS;
 }
 
+static bool slot_is_valid(const struct gcn_packet *packet, u32 slot)
+{
+	return slot < GCN_MAX_SLOTS && slot < (packet->private_waves ? packet->private_waves : 1);
+}
+
 static int add_wave(struct restore *r, u32 word)
 {
 	struct gcn_group *g = &r->d->groups[r->nr_groups];
@@ -187,6 +217,8 @@ static int add_wave(struct restore *r, u32 word)
 		return gcn_dispatch_fail(r->d, "the control stack has a wave too many", word);
 	if (size > r->area->area_at - r->area->stack_size)
 		return gcn_dispatch_fail(r->d, "the control stack has more than the save area", word);
+	if (!slot_is_valid(&r->d->packet, word & WORD_SLOT))
+		return gcn_dispatch_fail(r->d, "the control stack has a wave whose private memory is not there", word);
 	err = g->nr_waves ? 0 : gcn_group_alloc(r->d, g, 0, r->shape.lds_size, 0);
 	w = err ? NULL : gcn_wave_alloc(r->d->env, r->shape.vgpr_blocks);
 	if (!w)
@@ -195,10 +227,11 @@ static int add_wave(struct restore *r, u32 word)
 	w->group = g;
 	w->env = r->d->env;
 	gcn_wave_init(w, r->shape.vgpr_blocks, r->shape.sgpr_blocks);
+	w->slot = word & WORD_SLOT;
 	r->area->area_at -= size;
 	w->pc = w->env->tba + 4;
 	w->status |= GCN_STATUS_PRIV;
-	w->in_trap = true;
+	w->in_trap = w->restores = true;
 	gcn_set_s64(w, GCN_EXEC, (r->area->va + r->area->area_at) | (is_first ? FIRST_OF_GROUP : 0));
 	r->nr_groups += word & WORD_LAST ? 1 : 0;
 	return 0;

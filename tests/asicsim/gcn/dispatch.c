@@ -128,6 +128,11 @@ static u64 group_size(const struct gcn_packet *p)
 	return (u64)p->workgroup[0] * p->workgroup[1] * p->workgroup[2];
 }
 
+static unsigned int waves_of_group(const struct gcn_packet *p)
+{
+	return (unsigned int)((group_size(p) + GCN_LANES - 1) / GCN_LANES);
+}
+
 int gcn_dispatch_start(struct gcn_dispatch *d, const struct gcn_packet *packet)
 {
 	d->packet = *packet;
@@ -141,12 +146,29 @@ int gcn_dispatch_start(struct gcn_dispatch *d, const struct gcn_packet *packet)
 		return gcn_dispatch_fail(d, "no group can have this size", group_size(packet));
 	if (packet->lds_size > GCN_MAX_LDS)
 		return gcn_dispatch_fail(d, "no group can have so much LDS", packet->lds_size);
+	if (packet->private_waves && packet->private_waves < waves_of_group(packet))
+		return gcn_dispatch_fail(d, "the private memory is for fewer waves than a group has", packet->private_waves);
 	return read_kernel(d);
 }
 
 /* ---- launch ---- */
 
-/* The user's registers, as the descriptor asks for them. There is no private memory: its buffer is swizzled. */
+/* The first slots that no wave has, at most @nr: how many there are. */
+static unsigned int find_slots(const struct gcn_dispatch *d, unsigned int nr, u32 *slots)
+{
+	bool is_taken[GCN_MAX_SLOTS] = { false };
+	unsigned int found = 0;
+
+	for (unsigned int g = 0; g < GCN_MAX_GROUPS; g++)
+		for (unsigned int i = 0; i < d->groups[g].nr_waves; i++)
+			is_taken[d->groups[g].waves[i]->slot] = true;
+	for (u32 s = 0; s < GCN_MAX_SLOTS && s < d->packet.private_waves && found < nr; s++)
+		if (!is_taken[s])
+			slots[found++] = s;
+	return found;
+}
+
+/* The user's registers, as the descriptor asks for them. Where there is no private memory, its buffer is swizzled, at 0. */
 static void set_user_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w)
 {
 	const struct gcn_packet *p = &d->packet;
@@ -158,12 +180,20 @@ static void set_user_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w)
 
 	if (s)
 		w->s[1] = BUFFER_SWIZZLED;
+	if (s && p->private_wave_bytes)
+		memcpy(w->s, p->private_buffer, sizeof(p->private_buffer));
 	for (unsigned int i = PROPERTY_PACKET; i <= PROPERTY_ID; i++) {
 		if (!(d->kernel.properties >> i & 1))
 			continue;
 		gcn_set_s64(w, s, values[i]);
 		s += 2;
 	}
+	if (d->kernel.properties >> PROPERTY_FLAT_SCRATCH & 1) {
+		gcn_set_s64(w, s, p->private_wave_bytes ? p->private_base : 0);
+		s += 2;
+	}
+	if (d->kernel.properties >> PROPERTY_PRIVATE_SIZE & 1)
+		w->s[s] = p->private_size;
 }
 
 static void set_group_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w, const u32 id[3])
@@ -173,6 +203,9 @@ static void set_group_sgprs(const struct gcn_dispatch *d, struct gcn_wave *w, co
 	for (int i = 0; i < 3; i++)
 		if (d->kernel.rsrc2 >> (7 + i) & 1)
 			w->s[s++] = id[i];
+	s += d->kernel.rsrc2 >> 10 & 1;
+	if (d->kernel.rsrc2 & 1)
+		w->s[s] = w->slot * d->packet.private_wave_bytes;
 }
 
 /* Items of a group that reaches over the grid's end are not there. */
@@ -196,19 +229,25 @@ static void set_items(const struct gcn_dispatch *d, struct gcn_wave *w, const u3
 	gcn_set_s64(w, GCN_EXEC, exec);
 }
 
+/* -EAGAIN: its waves wait for private memory of others */
 static int launch(struct gcn_dispatch *d, struct gcn_group *g)
 {
 	u32 id[3] = { (u32)(d->next % d->nr_groups[0]), (u32)(d->next / d->nr_groups[0] % d->nr_groups[1]),
 		      (u32)(d->next / d->nr_groups[0] / d->nr_groups[1]) };
-	unsigned int nr_waves = (unsigned int)((group_size(&d->packet) + GCN_LANES - 1) / GCN_LANES);
-	int err = gcn_group_alloc(d, g, nr_waves, (d->packet.lds_size + 511) & ~511u, d->kernel.rsrc1 & 63);
+	unsigned int nr_waves = waves_of_group(&d->packet);
+	u32 slots[GCN_MAX_WAVES] = { 0 };
+	int err;
 
+	if (d->packet.private_waves && find_slots(d, nr_waves, slots) < nr_waves)
+		return -EAGAIN;
+	err = gcn_group_alloc(d, g, nr_waves, (d->packet.lds_size + 511) & ~511u, d->kernel.rsrc1 & 63);
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < nr_waves; i++) {
 		struct gcn_wave *w = g->waves[i];
 
 		gcn_wave_init(w, d->kernel.rsrc1 & 63, SGPR_BLOCKS);
+		w->slot = slots[i];
 		w->mode = d->kernel.rsrc1 >> 12 & GCN_MODE_FLOAT_MASK;
 		w->mode |= (d->kernel.rsrc1 >> 21 & 1) << 8 | (d->kernel.rsrc1 >> 23 & 1) << 9;
 		w->pc = d->packet.kernel + (u64)d->kernel.entry;

@@ -11,6 +11,11 @@ struct gcn_packet {
 	u64 kernel, arguments;
 	u32 workgroup[3], grid[3];
 	u32 lds_size;
+	/* Private memory that the runtime has allocated for the queue's waves; its buffer as the shader has it in registers. */
+	u64 private_base;
+	u32 private_buffer[4];
+	u32 private_wave_bytes, private_waves; /* 0: the kernel has none */
+	u32 private_size;		       /* of an item, as the packet says */
 };
 
 /* A kernel's descriptor. */

@@ -533,6 +533,61 @@ u64 fp_log2(u64 a)
 	return pack(&fp32, true, -56, ((u128)-whole << 56) - r);
 }
 
+#define HALF_PI 0x6487ed5110b4611aULL /* in parts of 2^62 */
+
+/* @quarter: at most one of a turn, in parts of 2^60; in parts of 2^62: the series */
+static u64 sine_of_quarter(u64 quarter)
+{
+	u64 x = (u64)((u128)quarter * HALF_PI >> 60), square = (u64)((u128)x * x >> 62), sum = ONE62;
+
+	for (unsigned int k = 22; k; k -= 2)
+		sum = ONE62 - (u64)((u128)square * sum >> 62) / (k * (k + 1));
+	return (u64)((u128)x * sum >> 62);
+}
+
+/* @turn: in parts of 2^62, of which whole ones do not matter */
+static u64 sine(bool negative, u64 turn)
+{
+	u64 quarter = turn & (ONE62 / 4 - 1);
+
+	if (turn >> 60 & 1)
+		quarter = ONE62 / 4 - quarter;
+	return pack(&fp32, negative != (turn >> 61 & 1), -62, sine_of_quarter(quarter));
+}
+
+static u64 turn_of(struct num x)
+{
+	int by = 62 + x.exponent;
+
+	return by >= 0 ? x.m << by : by > -64 ? x.m >> -by : 0;
+}
+
+#define MOST_TURNS 0x43800000u /* 256 */
+#define FEW_TURNS  0x38000000u /* 2^-15: the sine is the angle */
+#define TWO_PI	   0x401921fb54442d18ULL
+
+u64 fp_sin_turns(u64 a)
+{
+	u64 size = magnitude(&fp32, a);
+
+	if (size >= fp32.inf)
+		return fp_is_nan(&fp32, a) ? quiet(&fp32, a) : default_nan(&fp32);
+	if (size > MOST_TURNS)
+		return 0;
+	if (size < FEW_TURNS)
+		return fp_convert(&fp64, &fp32, fp_mul(&fp64, fp_convert(&fp32, &fp64, a), TWO_PI));
+	return sine(a & fp_sign(&fp32), turn_of(unpack(&fp32, a)));
+}
+
+u64 fp_cos_turns(u64 a)
+{
+	u64 size = magnitude(&fp32, a);
+
+	if (size >= fp32.inf)
+		return fp_is_nan(&fp32, a) ? quiet(&fp32, a) : default_nan(&fp32);
+	return size > MOST_TURNS ? fp_one(&fp32) : sine(false, turn_of(unpack(&fp32, a)) + ONE62 / 4);
+}
+
 /* ---- parts of a number ---- */
 
 u64 fp_frexp_mant(const struct fp *f, u64 a)

@@ -52,6 +52,9 @@ u64 fp_rsq(const struct fp *f, u64 a);
 /* Of fp32, nearly rounded correctly. */
 u64 fp_exp2(u64 a);
 u64 fp_log2(u64 a);
+/* Of an angle in turns; beyond 256 of them as the chip has it, 0 and 1. */
+u64 fp_sin_turns(u64 a);
+u64 fp_cos_turns(u64 a);
 /* From 0.5 to below 1, and the exponent that goes with it. */
 u64 fp_frexp_mant(const struct fp *f, u64 a);
 s32 fp_frexp_exp(const struct fp *f, u64 a);

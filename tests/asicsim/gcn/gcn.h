@@ -12,6 +12,7 @@
 #define GCN_PAGE       4096u
 #define GCN_MAX_WAVES  16u /* of a group */
 #define GCN_MAX_GROUPS 8u  /* at once */
+#define GCN_MAX_SLOTS  (GCN_MAX_GROUPS * GCN_MAX_WAVES)
 #define GCN_MAX_LDS    65536u
 #define GCN_TLB	       16u
 #define GCN_DECODED    512u
@@ -80,7 +81,9 @@ struct gcn_wave {
 	u32 mode, status, trapsts, ib_sts, gpr_alloc, lds_alloc;
 	bool scc, in_trap;
 	bool asks_room; /* for its state */
+	bool restores;	/* itself, from its state in the save area */
 	bool is_first;	/* of its group, as far as it is saved */
+	u32 slot;	/* which part of the queue's private memory is its own */
 	enum gcn_state state;
 	struct gcn_env *env;
 	struct gcn_group *group;
@@ -96,7 +99,7 @@ struct gcn_group {
 
 /* Memory of waves that have ended, for the next ones: it is large. What is in it does not matter. */
 struct gcn_pool {
-	struct gcn_wave *waves[GCN_MAX_GROUPS * GCN_MAX_WAVES];
+	struct gcn_wave *waves[GCN_MAX_SLOTS];
 	unsigned int nr;
 };
 

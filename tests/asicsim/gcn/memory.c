@@ -339,6 +339,31 @@ static void set_lane_data(struct gcn_wave *w, unsigned int number, unsigned int 
 		w->v[number + 1][lane] = (u32)(x >> 32);
 }
 
+/* ---- private memory ---- */
+
+/* Where a dword of a lane is: those of all lanes lie side by side. */
+static u64 private_at(u64 base, u64 offset, unsigned int lane)
+{
+	return base + (offset / 4 * GCN_LANES + lane) * 4 + offset % 4;
+}
+
+static void private_lane(struct gcn_wave *w, const struct gcn_inst *i, u64 base, u64 offset, unsigned int data, unsigned int lane)
+{
+	unsigned int size = i->op->size;
+	u8 kind = i->op->kind;
+
+	if (kind >= ATOMICS || offset % (size < 4 ? size : 4))
+		return gcn_stop(w, "private memory is accessed in a way that is not there", offset);
+	for (unsigned int k = 0; k < (size + 3) / 4; k++) {
+		struct place p = { .va = private_at(base, offset + k * 4, lane) };
+
+		if (is_load(kind))
+			load(w, p, data + k, lane, size < 4 ? size : 4, size < 4 ? kind : LOAD);
+		else
+			store(w, p, data + k, lane, size < 4 ? size : 4, kind == STORE_HIGH);
+	}
+}
+
 /* ---- FLAT ---- */
 
 enum { SEGMENT_FLAT, SEGMENT_SCRATCH, SEGMENT_GLOBAL, SADDR_OFF = 0x7f };
@@ -368,13 +393,25 @@ static void flat_atomic(struct gcn_wave *w, const struct gcn_inst *i, struct pla
 		set_lane_data(w, i->w[1] >> 24, lane, size, old);
 }
 
+enum { FLAT_SCRATCH = 102 };
+
+static void flat_private(struct gcn_wave *w, const struct gcn_inst *i, u64 va, unsigned int lane)
+{
+	u64 base = gcn_s64(w, FLAT_SCRATCH);
+	unsigned int data = is_load(i->op->kind) ? i->w[1] >> 24 : i->w[1] >> 8 & 0xff;
+
+	if (!base)
+		return gcn_stop(w, "private memory is accessed", va);
+	private_lane(w, i, base, (u32)va, data, lane);
+}
+
 static void flat_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int lane)
 {
 	struct place p = flat_place(w, i, lane);
 	unsigned int data = i->w[1] >> 8 & 0xff, dst = i->w[1] >> 24;
 
 	if (!p.in_lds && p.va >> 48 == (w->env->sh_mem_bases & 0xffff) && (i->w[0] >> 14 & 3) == SEGMENT_FLAT)
-		return gcn_stop(w, "private memory is accessed", p.va);
+		return flat_private(w, i, p.va, lane);
 	if (is_load(i->op->kind))
 		return load(w, p, dst, lane, i->op->size, i->op->kind);
 	switch (i->op->kind) {
@@ -477,14 +514,18 @@ void gcn_mubuf(struct gcn_wave *w, const struct gcn_inst *i)
 
 	if (i->op->kind == NOTHING)
 		return;
-	if (b.is_swizzled)
+	if (b.is_swizzled && !b.base)
 		return gcn_stop(w, "private memory is accessed", b.base);
-	if (!buffer_form_is_known(i))
+	if (!buffer_form_is_known(i) || (b.is_swizzled && (index_in || i->w[0] >> 16 & 1)))
 		return gcn_stop(w, "no such form of the instruction", i->w[0]);
 	for (unsigned int l = 0; l < GCN_LANES && w->state != GCN_STOPPED; l++) {
 		if (!(exec >> l & 1))
 			continue;
 		offset = (u64)(offset_in ? w->v[addr + index_in][l] : 0) + (i->w[0] & 0xfff);
+		if (b.is_swizzled) {
+			private_lane(w, i, b.base + scalar, offset, i->w[1] >> 8 & 0xff, l);
+			continue;
+		}
 		p.va = b.base + scalar + offset +
 		       (u64)b.stride * ((index_in ? w->v[addr][l] : 0) + (b.adds_lane ? l : 0));
 		if (i->w[0] >> 16 & 1)

@@ -173,7 +173,7 @@ void gcn_return_from_trap(struct gcn_wave *w, u64 pc)
 {
 	w->pc = pc & 0xffffffffffffULL;
 	w->status &= ~(u32)GCN_STATUS_PRIV;
-	w->in_trap = false;
+	w->in_trap = w->restores = false;
 	if (w->trapsts & GCN_TRAPSTS_SAVECTX)
 		enter_handler(w, 0);
 }

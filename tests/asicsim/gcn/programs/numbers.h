@@ -23,6 +23,8 @@ typedef half f16;
 #define power(a)	  __builtin_exp2f(a)
 #define logarithm(a)	  __builtin_log2f(a)
 #define inverse_root(a)	  __builtin_amdgcn_rsqf(a)
+#define sine_of_turns(a)   __builtin_amdgcn_sinf(a)
+#define cosine_of_turns(a) __builtin_amdgcn_cosf(a)
 #define dot4(a, b, c)	  (u32)__builtin_amdgcn_sdot4((s32)(a), (s32)(b), (s32)(c), false)
 #define dot2(a, b, c)	  __builtin_amdgcn_fdot2(as_pair(a), as_pair(b), c, false)
 
