@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Through an image streamer: pipes, each file once, and the plugin's one after the other
 # gpus: 2xmi100
+# tier: all
 
 streamer=$top/build/workloads/streamer
 

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Every image of the plugin missing, cut, too long, of another process, with a wrong bit: nothing is restored
 # gpus: 1xmi100
+# tier: all
 
 job_start "${small[@]}" --seed 2 --buffers 2
 dump

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2217
 # One directory for several dumps: each replaces the images of the one before and leaves none of them, one that is refused leaves all
 # gpus: 2xmi100
+# tier: all
 
 job_start --vram 64K --children 1
 process_shape >"$work/shape"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # A dump that fails at any step leaves the job as it was, and says once what failed
 # gpus: 2xmi100
+# tier: all
 
 job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
 job_picture

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2016
 # Dumps that fail for reasons of criu's, after the GPU's state was saved: the job goes on as before
 # gpus: 1xmi100
+# tier: all
 
 job_start --vram 64K --gtt 64K --userptr 64K --chain 5000 --busy 4
 job_picture

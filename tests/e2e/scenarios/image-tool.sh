@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # amdgpu-checkpoint on real dumps of this plugin and of that in CRIU's source: show, verify, match, doctor
 # gpus: 2xmi100
+# tier: all
 
 tool=$top/build/amdgpu-checkpoint
 

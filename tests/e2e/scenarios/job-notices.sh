@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # The test job itself: one wrong bit anywhere, or one packet too many, and it says so and ends
 # gpus: 1xmi100
+# tier: all
 
 declare -A says=(
 	[vram]='VRAM seen by the GPU: byte'

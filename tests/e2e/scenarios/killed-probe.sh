@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # A criu that is killed at any step of the job by which it reads a trap handler leaves nothing in the process' own files: the guard takes it away, or else the next dump, or amdgpu-checkpoint
 # gpus: 1xmi100
+# tier: all
 # kernels: each
 # drivers: amdgpu, which has the memory where the addresses are
 # seconds: 300

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Memory that comes when it is touched is refused, at dump and at restore: the driver does not wait for it
 # gpus: 1xmi100
+# tier: all
 # kernels: each
 
 job_start --vram 256K --userptr 1M

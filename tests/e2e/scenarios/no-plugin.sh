@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Without the plugin criu refuses, and the job does not notice
 # gpus: 1xmi100
+# tier: all
 
 mkdir "$work/no-plugins"
 job_start --vram 256K

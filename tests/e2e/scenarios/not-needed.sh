@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2016,SC2217
 # Processes without a GPU, with GPUs, foreign render nodes, wrong settings or nothing there: as if the plugin were not installed
 # gpus: 1xmi100
+# tier: all
 
 machine_conf=/etc/criu/amdgpu_plugin.conf
 mkdir -p "${machine_conf%/*}"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # GPUs that another job uses: an idle one comes first where the job works, for all tasks alike; a queue that is taken is named
 # gpus: default
+# tier: all
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # GPUs that a device cgroup (v1) hides, at dump and at restore
 # gpus: 1xmi100
+# tier: all
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

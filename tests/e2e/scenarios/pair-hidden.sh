@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2154
 # A GPU too many: hidden below a container's device filter, or not hidden at all
 # gpus: 1xmi100
+# tier: all
 
 # shellcheck source=tests/e2e/pairs.sh
 . "$top/tests/e2e/pairs.sh"

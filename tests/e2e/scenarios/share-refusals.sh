@@ -2,7 +2,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Sharing that cannot be saved is refused by name, and the job goes on
 # gpus: 1xmi100
-# tier: all
 
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"

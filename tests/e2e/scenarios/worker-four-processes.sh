@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Four processes on two GPUs, restored by criu's main process in 64 KiB of staging memory; progress on a FIFO and stderr
 # gpus: 2xmi100
+# tier: all
 
 # progress_ends FILE STAGE: each GPU's last line says that all is done
 progress_ends() {
