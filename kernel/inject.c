@@ -187,6 +187,7 @@ bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 	if (!is_in_call && inject->own.blocked != ALL_SIGNALS)
 		return false;
 	inject->own = *own;
+	inject->is_changed = true;
 	return true;
 }
 
@@ -314,25 +315,36 @@ int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, in
 	return err ? err : inject_get(inject, 0, args, _IOC_SIZE(op));
 }
 
-int inject_begin(struct inject *inject)
+static int map_memory(struct inject *inject)
 {
 	const uint64_t args[6] = {
 		0, INJECT_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, (uint64_t)-1,
 	};
 	int64_t address = 0;
+	int err = inject_call(inject, SYS_mmap, args, &address);
+
+	if (err)
+		return err;
+	if (address < 0)
+		return inject_fail(inject, (int)address, "map memory in it");
+	inject->memory = (uint64_t)address;
+	return 0;
+}
+
+int inject_begin(struct inject *inject)
+{
 	int err = block_signals(inject->tid, ALL_SIGNALS);
 
 	if (err)
 		return err;
+	inject->is_changed = true;
 	if (!inject->memory)
-		err = inject_call(inject, SYS_mmap, args, &address);
-	if (!err && address < 0)
-		err = fail((int)address, "task %d: cannot map memory in it: %m", inject->tid);
+		err = map_memory(inject);
+	if (!err)
+		err = fill_stack(inject);
 	if (err)
-		return err;
-	if (address)
-		inject->memory = (uint64_t)address;
-	return fill_stack(inject);
+		inject_end(inject);
+	return err;
 }
 
 /*
@@ -367,5 +379,8 @@ int inject_end(struct inject *inject)
 		err = set_registers(inject->tid, &inject->own.regs);
 	if (!err)
 		err = enter_stop(inject);
-	return err ? err : block_signals(inject->tid, inject->own.blocked);
+	if (!err)
+		err = block_signals(inject->tid, inject->own.blocked);
+	inject->is_changed = inject->is_changed && err;
+	return err;
 }

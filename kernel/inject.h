@@ -24,6 +24,7 @@ struct inject {
 	struct inject_thread own;
 	uint64_t instruction; /* address of one that makes a system call */
 	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
+	bool is_changed;      /* the thread has not all that is its own: inject_end() gives it that */
 	/* For the caller, after inject_look(): asked each INJECT_ASK_SECONDS in which a call does not come back. */
 	void (*ask)(void *arg);
 	void *arg;
@@ -57,7 +58,7 @@ int inject_look(pid_t tid, struct inject *ret);
  */
 bool inject_adopt(struct inject *inject, const struct inject_thread *own);
 
-/* Blocks signals, and maps the memory. */
+/* Blocks signals, and maps the memory. After an error the thread has all that it had, as after inject_end(). */
 int inject_begin(struct inject *inject);
 
 /* Makes a call; *ret: what it returned, -errno for its failure, which has no message. Interrupted ones are repeated. */
@@ -69,6 +70,9 @@ int inject_get(const struct inject *inject, size_t at, void *data, size_t size);
 
 /* The ioctl @op of the task's file @fd; @args, of the size that @op says, go there and come back. */
 int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret);
+
+/* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise it. */
+int inject_fail(const struct inject *inject, int err, const char *what);
 
 /* Unmaps the memory, and gives the thread all that it had. */
 int inject_end(struct inject *inject);

@@ -307,13 +307,15 @@ static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr, s
 }
 
 /* The kernel wants the counts of PROCESS_INFO, which cannot be asked again: it would stop the queues once more. */
-int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t more, struct kfd_state *ret)
+int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t off, struct kfd_state *ret)
 {
-	uint32_t most = state->nr_records + more;
 	int err = checkpoint_with(fd, state, nr, ret);
 
-	for (uint32_t i = 0; err == -EINVAL && i <= most; i++)
-		err = checkpoint_with(fd, state, i <= state->nr_records ? state->nr_records - i : i, ret);
+	for (uint32_t i = 1; err == -EINVAL && i <= off; i++) {
+		err = checkpoint_with(fd, state, nr + i, ret);
+		if (err == -EINVAL && i <= nr)
+			err = checkpoint_with(fd, state, nr - i, ret);
+	}
 	if (!err)
 		return 0;
 	return fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid,

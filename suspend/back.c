@@ -10,7 +10,7 @@
 
 #include "suspend/internal.h"
 
-#define MAX_LEFT  4096 /* fillers that a resume that was killed may have left */
+#define MAX_OFF	  4096 /* so many buffers a process may have made since, or freed, that somebody let run */
 #define WAIT_USEC 500000
 
 /* ---- what is there ---- */
@@ -32,20 +32,17 @@ static void comeback_end(struct comeback *back)
 	free(back->fillers);
 }
 
-/* @whole: all buffers are thought to be there; else those that have not gone. */
-static int comeback_ask(struct process *process, bool whole, struct comeback *ret)
+static int comeback_ask(struct process *process, struct comeback *ret)
 {
 	const struct kfd_state *state = &process->gpu.state;
-	uint32_t nr = state->nr_records;
-	int err;
-
-	for (size_t i = 0; !whole && i < state->nr_records; i++)
-		nr -= process->goes[i] == GOES;
-	err = kfd_checkpoint_again(process->gpu.file.fd, process->head.pid, state, nr, MAX_LEFT, &ret->now);
+	int err = kfd_checkpoint_again(process->gpu.file.fd, process->head.pid, state, process->nr_bos_now, MAX_OFF,
+				       &ret->now);
 
 	ret->process = process;
-	if (!err)
-		err = records_numbers(state, &ret->had);
+	if (err)
+		return err;
+	process->nr_bos_now = ret->now.nr_records;
+	err = records_numbers(state, &ret->had);
 	return err ? err : records_numbers(&ret->now, &ret->has);
 }
 
@@ -149,7 +146,7 @@ static int take_dmabufs(struct process *process)
 {
 	_cleanup_(comeback_end) struct comeback back = { 0 };
 	struct kfd_state *state = &process->gpu.state;
-	int err = comeback_ask(process, true, &back);
+	int err = comeback_ask(process, &back);
 
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
 		const struct bo_number *entry = &back.had[i], *now = find_number(back.has, &back.now, entry->handle);
@@ -168,7 +165,7 @@ static int take_dmabufs(struct process *process)
 static int have_again(struct process *process)
 {
 	_cleanup_(comeback_end) struct comeback back = { 0 };
-	int err = comeback_ask(process, false, &back), end;
+	int err = comeback_ask(process, &back), end;
 
 	if (err)
 		return err;
@@ -225,7 +222,7 @@ static int vram_give_up_again(struct process *process)
 {
 	struct kfd_state *state = &process->gpu.state;
 	struct comeback back = { 0 };
-	int err = comeback_ask(process, true, &back);
+	int err = comeback_ask(process, &back);
 
 	kfd_close_dmabufs(&back.now);
 	kfd_close_dmabufs(state);
@@ -245,14 +242,15 @@ static int make_one(struct cut *cut, struct process *process)
 {
 	int err = have_again(process);
 
-	while (err == -ENOMEM && monotonic_seconds() < cut->wait_until) {
+	/* With a message it is the process' own limit. */
+	while (err == -ENOMEM && !fail_text()[0] && monotonic_seconds() < cut->wait_until) {
 		fail_clear();
 		err = vram_give_up_again(process);
 		usleep(WAIT_USEC);
 		if (!err)
 			err = have_again(process);
 	}
-	if (err == -ENOMEM)
+	if (err == -ENOMEM && !fail_text()[0])
 		fail_room(cut, process);
 	return err ? fail(err, "pid %d: cannot get its GPU memory back: %m", process->head.pid) : 0;
 }
@@ -261,7 +259,7 @@ static int make_one(struct cut *cut, struct process *process)
 
 static bool is_to_be_made(const struct process *process)
 {
-	return process_has_kfd(process) &&
+	return process->has_lost &&
 	       (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
 }
 
@@ -300,6 +298,15 @@ static int note_continued(struct process *process)
 	return record_write(process);
 }
 
+/* What is not counted is whole. */
+static int read_count(struct process *process)
+{
+	int err = record_read_count(process, &process->nr_bos_now);
+
+	process->has_lost = !err;
+	return err == -ENOENT ? 0 : err;
+}
+
 static int take_process(struct cut *cut, struct process *process)
 {
 	int err = hold_begin(process->head.pid, true, &process->hold);
@@ -313,6 +320,8 @@ static int take_process(struct cut *cut, struct process *process)
 		err = note_continued(process);
 	if (!err)
 		err = take_kfd(process);
+	if (!err && process_has_kfd(process))
+		err = read_count(process);
 	if (!err && process->head.nr_devices)
 		err = process_look(cut, process);
 	if (!err && process_has_kfd(process))
@@ -390,6 +399,19 @@ static int take_all(struct cut *cut, const struct suspend_target *target)
 	return err;
 }
 
+/* Who can make none stays as it is. */
+static int begin_calls(struct process *process)
+{
+	enum phase before = process->head.phase;
+	int err = record_set(process, PHASE_CHANGING);
+
+	if (!err)
+		err = inject_begin(&process->inject);
+	if (err)
+		record_set(process, before);
+	return err;
+}
+
 static int have_all_again(struct cut *cut)
 {
 	int err = 0;
@@ -399,9 +421,7 @@ static int have_all_again(struct cut *cut)
 
 		if (!is_to_be_made(process))
 			continue;
-		err = record_set(process, PHASE_CHANGING);
-		if (!err)
-			err = inject_begin(&process->inject);
+		err = begin_calls(process);
 		if (!err)
 			err = make_one(cut, process);
 		if (!err)
@@ -459,13 +479,16 @@ static int fill_all(struct cut *cut)
 
 static int finish_calls(struct process *process)
 {
+	bool is_marked = task_find_mark(process->head.pid, -1) >= 0;
 	int err = record_set(process, PHASE_WHOLE);
 
-	if (!err)
+	if (!err && is_marked)
 		err = inject_begin(&process->inject);
-	if (!err)
+	if (!err && is_marked)
 		err = calls_unmark(process);
-	return err ? err : inject_end(&process->inject);
+	if (!err && process->inject.is_changed)
+		err = inject_end(&process->inject);
+	return err;
 }
 
 static int queues_run(struct process *process)

@@ -62,16 +62,28 @@ static int map_or_unmap(struct process *process, const struct bo_record *record,
 	return err ? err : kfd_call(process, op, &args);
 }
 
+/* A call that makes a buffer (@step: 1) or takes one (-1). */
+static int counted_call(struct process *process, int step, unsigned long op, void *args)
+{
+	uint32_t before = process->nr_bos_now, after = before + (uint32_t)step;
+	int err = record_write_count(process, after);
+
+	if (!err)
+		err = kfd_call(process, op, args);
+	process->nr_bos_now = err ? before : after;
+	return err;
+}
+
 int calls_free_number(struct process *process, uint64_t handle)
 {
 	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
 
-	return kfd_call(process, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
+	return counted_call(process, -1, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
 }
 
 static int allocate(struct process *process, struct kfd_ioctl_alloc_memory_of_gpu_args *args)
 {
-	return kfd_call(process, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, args);
+	return counted_call(process, 1, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, args);
 }
 
 /* ---- for the CPU ---- */
@@ -144,6 +156,8 @@ static int map_vma(struct process *process, const struct suspend_vma *vma, uint6
 	int64_t result;
 	int err = map_by_any_file(process, vma->minor, args, &result);
 
+	if (err == -ENOMEM)
+		return inject_fail(&process->inject, err, "map its buffers again");
 	return err || !vma->dontfork ? err : call(process, SYS_madvise, advice, &result);
 }
 
@@ -175,6 +189,9 @@ int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_ke
 	*ret_kept = false;
 	if (!err && is_of(process, vma, bo))
 		err = try_mapping(process, vma, offset);
+	/* From here on it has lost something. */
+	if (!err)
+		err = record_write_count(process, process->nr_bos_now);
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU);
 	if (!err)
@@ -254,7 +271,11 @@ int calls_mark(struct process *process)
 	if (task_find_mark(process->head.pid, -1) >= 0)
 		return 0;
 	err = inject_put(&process->inject, INJECT_DATA, name, sizeof(name));
-	return err ? err : call(process, SYS_memfd_create, args, &fd);
+	if (!err)
+		err = call(process, SYS_memfd_create, args, &fd);
+	if (err && !is_lost(err))
+		return inject_fail(&process->inject, err, "open the memfd by which others know that it is suspended");
+	return err;
 }
 
 int calls_unmark(struct process *process)
@@ -265,4 +286,29 @@ int calls_unmark(struct process *process)
 	for (fd = task_find_mark(process->head.pid, -1); !err && fd >= 0; fd = task_find_mark(process->head.pid, fd))
 		err = call(process, SYS_close, (const uint64_t[6]){ (uint64_t)fd }, &result);
 	return err;
+}
+
+/* ---- before anything is changed ---- */
+
+int calls_try(struct process *process)
+{
+	struct suspend_vma spare = { 0 };
+	int err = inject_begin(&process->inject), end;
+
+	if (err)
+		return err;
+	spare.start = process->inject.memory + INJECT_SPARE;
+	spare.end = process->inject.memory + INJECT_MEMORY;
+	/* One more mapping, as where a buffer's is tried before it is freed. */
+	err = cover(process, &spare);
+	if (err && !is_lost(err))
+		inject_fail(&process->inject, err, "map memory in it");
+	if (!err)
+		err = calls_mark(process);
+	if (is_lost(err))
+		return err;
+	end = calls_unmark(process);
+	err = err ? err : end;
+	end = inject_end(&process->inject);
+	return err ? err : end;
 }

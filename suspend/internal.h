@@ -13,6 +13,7 @@
 /* How far a process is. */
 enum phase {
 	PHASE_COPYING,	/* its queues are stopped, nothing of it has changed */
+	PHASE_TRYING,	/* the same, but it is stopped by us; registers may be a call's, and it may have the mark */
 	PHASE_CHANGING, /* all contents are saved; some buffers are there, others are not; registers may be a call's */
 	PHASE_SUSPENDED,
 	PHASE_WHOLE, /* all buffers have their contents, queues may run already */
@@ -74,6 +75,8 @@ struct process {
 	/* What this call knows of it. */
 	struct hold hold;
 	bool has_ended;
+	bool has_lost;	      /* some buffer has been given up, or was about to be */
+	uint32_t nr_bos_now;  /* how many it has */
 	struct inject inject;
 	int *fds; /* its descriptors of render nodes */
 	uint32_t *fd_minors;
@@ -104,6 +107,12 @@ int record_read(struct process *process);
 int record_list(uint64_t id, int **ret, size_t *ret_nr);
 /* Forgets the process: its record, and its files of data. */
 void record_remove(const struct record_head *head);
+/*
+ * How many buffers the process has, in a file beside the record: written before each call that changes it, as it is to
+ * be then, since the kernel answers only who knows it. record_read_count(): -ENOENT, no message: nothing has changed.
+ */
+int record_write_count(const struct process *process, uint32_t nr);
+int record_read_count(const struct process *process, uint32_t *ret);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);
 
@@ -197,6 +206,8 @@ int plan_all(struct cut *cut, struct share_request *request);
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept);
 /* Has it again: -ENOMEM when the GPU has no room. @now: it is there, but for mappings; NULL: it is not. */
 int calls_make(struct process *process, size_t bo, const struct bo *now);
+/* Makes the calls that can fail by the process' limits, and changes nothing; after inject_look(), with a message. */
+int calls_try(struct process *process);
 int calls_mark(struct process *process);
 int calls_unmark(struct process *process);
 /* Takes the lowest free number of a GPU. */

@@ -2,9 +2,9 @@
 /*
  * The order of a suspend: stop all, ask all, copy all; then each process gives up its buffers.
  *
- * Up to the copies nothing has changed in the processes: with the end of the command they run on, but for queues, which
- * suspend_back() lets run. From the first injected call on each process is stopped by SIGSTOP besides, and its record
- * says what comes back.
+ * Up to the end of the copies nothing has changed in the processes. Before them calls are tried: from the first one on
+ * each process is stopped by SIGSTOP besides, and if the command dies, suspend_back() lets it run. The record says what
+ * comes back.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -170,6 +170,21 @@ static int cut_collect_files(const struct cut *cut, struct task_files *ret)
 	return pids ? task_files_collect_of(pids, cut->nr, drm_is_amd, ret) : -ENOMEM;
 }
 
+/* Else suspend_back() puts back what is left of calls. */
+static bool is_itself(const struct process *process)
+{
+	return process->head.phase == PHASE_COPYING ||
+	       (!process->inject.is_changed && task_find_mark(process->head.pid, -1) < 0);
+}
+
+/* As it was: stopped by us only, and not by who had stopped it before. */
+static void let_process_go(const struct process *process)
+{
+	if (process->head.phase != PHASE_COPYING && !process->head.was_stopped)
+		kill(process->head.pid, SIGCONT);
+	record_remove(&process->head);
+}
+
 static void cut_let_go(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
@@ -180,8 +195,8 @@ static void cut_let_go(struct cut *cut)
 		if (err && err != -EINVAL)
 			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
 			       process->head.pid, process->head.pid);
-		else if (process->head.start)
-			record_remove(&process->head);
+		else if (process->head.start && is_itself(process))
+			let_process_go(process);
 	}
 }
 
@@ -199,6 +214,7 @@ static int vram_give_up(struct process *process)
 
 	if (!err)
 		err = calls_mark(process);
+	process->nr_bos_now = process->gpu.state.nr_records;
 	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
 		bool kept = false;
 
@@ -212,13 +228,26 @@ static int vram_give_up(struct process *process)
 	return err ? err : inject_end(&process->inject);
 }
 
-static int look_at_threads(struct cut *cut)
+/* Who cannot make calls is refused while nothing has changed. From here on processes stay stopped. */
+static int cut_try(struct cut *cut)
 {
 	int err = 0;
 
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (process_has_kfd(process))
+			err = still_look(cut, process);
+		process->head.was_stopped = hold_is_stopped(&process->hold);
+		if (!err)
+			err = record_set(process, PHASE_TRYING);
+	}
+	if (!err)
+		err = still_for_calls(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (process_has_kfd(&cut->processes[i]))
-			err = still_look(cut, &cut->processes[i]);
+			err = calls_try(&cut->processes[i]);
+	still_after(cut, false);
 	return err;
 }
 
@@ -264,7 +293,7 @@ static int cut_ask(struct cut *cut, const struct task_files *files)
 		err = stop_and_ask(cut, files);
 	if (!err)
 		err = plan_all(cut, &request);
-	return err ? err : look_at_threads(cut);
+	return err ? err : cut_try(cut);
 }
 
 static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir,
@@ -308,7 +337,7 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 	if (!err)
 		err = cut_prepare(&cut, target, dir, &ret->times);
 	for (size_t i = 0; !err && i < cut.nr; i++) {
-		cut.processes[i].head.was_stopped = hold_is_stopped(&cut.processes[i].hold);
+		cut.processes[i].head.was_stopped &= hold_is_stopped(&cut.processes[i].hold);
 		err = record_set(&cut.processes[i], PHASE_CHANGING);
 	}
 	if (err) {

@@ -23,6 +23,7 @@
 #define MAGIC	      "amdgpurc"
 #define VERSION	      2
 #define NEW	      ".new"
+#define COUNT	      ".count"
 #define STALE_SECONDS 60 /* a record is written in much less */
 
 static void record_path(const struct record_head *head, const char *suffix, char path[PATH_MAX])
@@ -209,7 +210,37 @@ int record_set(struct process *process, enum phase phase)
 	return record_write(process);
 }
 
+/* Other than a record it is written in place: a number as a whole, for which there is room once it was written. */
+int record_write_count(const struct process *process, uint32_t nr)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	record_path(&process->head, COUNT, path);
+	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && pwrite(fd, &nr, sizeof(nr), 0) == sizeof(nr))
+		return 0;
+	return fail(errno_or_eio(), "pid %d: cannot write %s: %m", process->head.pid, SHOWN(path));
+}
+
 /* ---- reading ---- */
+
+int record_read_count(const struct process *process, uint32_t *ret)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	int err;
+
+	record_path(&process->head, COUNT, path);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	err = fd < 0 ? -errno : read_all(fd, ret, sizeof(*ret));
+	/* Killed between the two calls that make it: nothing has changed. */
+	if (err == -ENODATA)
+		return -ENOENT;
+	return err ? fail(err, "%s: %m", SHOWN(path)) : 0;
+}
 
 static int fail_damaged(const struct record_head *head, int err)
 {
@@ -415,6 +446,8 @@ void record_remove(const struct record_head *head)
 	place_remove(head);
 	remove_dir(head, 1);
 	record_path(head, NEW, path);
+	unlink(path);
+	record_path(head, COUNT, path);
 	unlink(path);
 	record_path(head, "", path);
 	if (unlink(path) && errno != ENOENT)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -376,6 +377,58 @@ TEST(arguments_go_to_the_task_and_come_back)
 	close(fds[0]);
 	close(fds[1]);
 	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	fail_clear();
+	finish_task(pid);
+}
+
+/* The limit is what the process uses; it is named, and nothing of the thread is changed. */
+TEST(a_task_at_its_limit_makes_no_calls_and_goes_on)
+{
+	static const struct {
+		int resource;
+		const char *name;
+	} limits[] = { { RLIMIT_AS, "RLIMIT_AS, 4096: raise" }, { RLIMIT_DATA, "RLIMIT_DATA, 4096: raise" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(tasks); j++) {
+			static char maps[MAPS_SIZE], now[MAPS_SIZE];
+			pid_t pid = start_task(tasks[j]);
+			struct rlimit before;
+			struct inject inject, again;
+
+			maps_read(pid, maps);
+			assert_int_equal(prlimit(pid, limits[i].resource, NULL, &before), 0);
+			assert_int_equal(
+				prlimit(pid, limits[i].resource, &(struct rlimit){ 4096, before.rlim_max }, NULL), 0);
+			assert_int_equal(seize(pid), 0);
+			assert_int_equal(inject_look(pid, &inject), 0);
+			assert_int_equal(inject_begin(&inject), -ENOMEM);
+			assert_non_null(strstr(fail_text(), limits[i].name));
+			fail_clear();
+			assert_int_equal(inject_look(pid, &again), 0);
+			assert_int_equal(again.own.blocked, inject.own.blocked);
+			assert_memory_equal(&again.own.regs, &inject.own.regs, sizeof(inject.own.regs));
+			/* With the limit raised, calls are made. */
+			assert_int_equal(prlimit(pid, limits[i].resource, &before, NULL), 0);
+			assert_int_equal(inject_begin(&again), 0);
+			assert_int_equal(inject_end(&again), 0);
+			assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+			maps_read(pid, now);
+			assert_string_equal(now, maps);
+			finish_task(pid);
+		}
+}
+
+TEST(the_limit_that_an_errno_tells_of_is_named)
+{
+	pid_t pid = start_task(spin);
+	struct inject inject = { .tid = pid };
+
+	assert_int_equal(inject_fail(&inject, -EMFILE, "have the mark"), -EMFILE);
+	assert_non_null(strstr(fail_text(), "RLIMIT_NOFILE"));
+	fail_clear();
+	assert_int_equal(inject_fail(&inject, -EACCES, "have the mark"), -EACCES);
+	assert_null(strstr(fail_text(), "RLIMIT"));
 	fail_clear();
 	finish_task(pid);
 }

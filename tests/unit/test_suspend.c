@@ -65,7 +65,8 @@ static struct model {
 	bool is_continued;				 /* while it is held */
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
-	unsigned int pauses;
+	unsigned int pauses, copies;
+	bool is_limited; /* it can make no calls */
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
 	uint8_t memory[INJECT_MEMORY];
 } * models, *model, fresh[MAX_NR]; /* model: of the process that a call is about; what the test asks is the first's */
@@ -494,11 +495,14 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 	return take_state(state);
 }
 
-int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t more,
+/* The command knows the number, but for the call that it died in. */
+int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t off,
 			 struct kfd_state *ret)
 {
 	select_pid(pid);
 	POINT();
+	if (nr != model->nr && nr + 1 != model->nr && nr != model->nr + 1)
+		say_wrong("the process has %zu buffers, and is asked for %u", model->nr, nr);
 	*ret = (struct kfd_state){
 		.nr_devices = state->nr_devices,
 		.nr_bos = (uint32_t)model->nr,
@@ -589,6 +593,7 @@ int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const 
 	       struct content_tally *tally)
 {
 	POINT();
+	models[0].copies++;
 	for (size_t i = 0; i < nr_processes; i++)
 		copy(processes[i], true);
 	done();
@@ -610,6 +615,11 @@ STUB(bool, image_name_parse, (const char *name, struct image_name *ret), false)
 
 /* ---- injected calls ---- */
 
+int inject_fail(const struct inject *inject, int err, const char *what)
+{
+	return (fail)(err, "cannot %s: %m", what);
+}
+
 int inject_look(pid_t tid, struct inject *ret)
 {
 	select_pid(tid);
@@ -626,6 +636,7 @@ bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 	if (model->in_call && model->memory_mapped)
 		inject->memory = MEMORY;
 	inject->own = *own;
+	inject->is_changed = model->in_call;
 	return model->in_call;
 }
 
@@ -635,7 +646,9 @@ int inject_begin(struct inject *inject)
 	POINT();
 	if (!model->stopped || !model->held)
 		say_wrong("calls are injected into a process that would run when the command dies");
-	model->in_call = true;
+	if (model->is_limited && !model->memory_mapped)
+		return inject_fail(inject, -ENOMEM, "map memory in it");
+	model->in_call = inject->is_changed = true;
 	model->memory_mapped = true;
 	inject->memory = MEMORY;
 	done();
@@ -650,7 +663,7 @@ int inject_end(struct inject *inject)
 		say_wrong("foreign registers are put back");
 	inject->memory = 0;
 	model->memory_mapped = false;
-	model->in_call = false;
+	model->in_call = inject->is_changed = false;
 	done();
 	return 0;
 }
@@ -696,6 +709,8 @@ static int64_t map(const uint64_t args[6])
 	struct mapping *vma = find_mapping(args[0]);
 
 	if (args[0] == MEMORY + INJECT_SPARE) { /* a trial */
+		if (args[3] & MAP_ANONYMOUS)
+			return (int64_t)args[0];
 		if (args[4] == RENDER && !find_at(args[5]))
 			say_wrong("mmap() of offset %#lx, where no buffer is", args[5]);
 		return args[4] == RENDER ? (int64_t)args[0] : -EACCES;
@@ -1216,6 +1231,48 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 	assert_int_equal(model->nr, nr);
 	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
 	model->room = room;
+	complete(0);
+}
+
+TEST(a_process_that_can_make_no_calls_is_refused_before_it_is_copied)
+{
+	make_process();
+	model->is_limited = true;
+	assert_int_equal(run(suspend_once, 0, 0), 1);
+	expect_whole(0);
+	assert_int_equal(model->copies, 0);
+	complete(0);
+}
+
+/* Its limits are others since it was suspended. */
+TEST(a_process_that_can_make_no_calls_stays_suspended_until_it_can)
+{
+	struct suspend_info info;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->is_limited = true;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	expect_nothing_wrong(0);
+	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.state, STATE_SUSPENDED);
+	model->is_limited = false;
+	complete(0);
+}
+
+/* What has lost nothing needs no call. */
+TEST(a_process_that_died_before_its_first_loss_comes_back_without_calls)
+{
+	for (unsigned int at = 1, died = 1; died && !model->marked; at++) {
+		make_process();
+		died = run(suspend_once, at, 0) < 0;
+		model->is_limited = !model->in_call;
+		if (!model->marked)
+			complete(at);
+		assert_true(died);
+	}
+	model->is_limited = false;
 	complete(0);
 }
 

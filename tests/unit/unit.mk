@@ -94,7 +94,7 @@ test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
 test_tasks_LDFLAGS := -Wl,--wrap=statx
 test_hold_SRCS := kernel/hold.c
-test_inject_SRCS := kernel/inject.c kernel/hold.c
+test_inject_SRCS := kernel/inject.c kernel/hold.c kernel/rlimits.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_suspend_SRCS := $(wildcard suspend/*.c) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
 test_suspend_LDFLAGS := $(foreach call,kill open mkdir rename unlink fopen list_numbers stat_quietly,-Wl,--wrap=$(call))
