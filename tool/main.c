@@ -81,6 +81,32 @@ static int parse_pids(int argc, char **argv, struct arguments *arguments)
 	return TOOL_GOOD;
 }
 
+/* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */
+#ifndef MEMORY_MAX
+#define MEMORY_MAX (4ull << 30)
+#endif
+
+static void limit_memory(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_DATA, &limit) || limit.rlim_cur <= MEMORY_MAX)
+		return;
+	limit.rlim_cur = MEMORY_MAX;
+	setrlimit(RLIMIT_DATA, &limit);
+}
+
+/* The kernel opens a dma-buf here for each buffer of the processes. */
+static void raise_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int run_command(int argc, char **argv, struct arguments *arguments)
 {
 	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
@@ -97,26 +123,15 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
 		return complain("--images-dir works with check and doctor only");
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
+	if (command->wants == IMAGES)
+		limit_memory();
+	else
+		raise_files();
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;
 	if (command->wants == PIDS && parse_pids(argc - 1, argv + 1, arguments))
 		return TOOL_FAIL;
 	return command->run(arguments);
-}
-
-/* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */
-#ifndef MEMORY_MAX
-#define MEMORY_MAX (4ull << 30)
-#endif
-
-static void limit_memory(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_DATA, &limit) || limit.rlim_cur <= MEMORY_MAX)
-		return;
-	limit.rlim_cur = MEMORY_MAX;
-	setrlimit(RLIMIT_DATA, &limit);
 }
 
 /* Options that are fields of the arguments, by their places there: a text, or a flag where none follows. */
@@ -200,7 +215,6 @@ static int parse_and_run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	limit_memory();
 	print_start(false);
 	return print_finish(parse_and_run(argc, argv));
 }
