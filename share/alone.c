@@ -13,9 +13,13 @@
 /* One name, of a BO that was allocated; and nobody else can have imported it, or nobody has. */
 static bool is_alone(struct survey *survey, struct buffer *buffer)
 {
+	struct memory memory = { 0 };
 	int r;
 
 	if (buffer->nr != 1 || buffer->holders->kind != HOLDER_BO)
+		return false;
+	/* An open dma-buf, also the process' own, would go on naming the memory that was given up. */
+	if (references_of_tasks(survey->references, buffer->holders->inode))
 		return false;
 	if (survey_is_private(survey, buffer))
 		return true;
@@ -24,6 +28,10 @@ static bool is_alone(struct survey *survey, struct buffer *buffer)
 	r = survey_find_gpu(survey, buffer);
 	if (!r)
 		r = references_explain(survey, buffer);
+	/* With the memory go its metadata, tokens of IPC. What was never exported has none. */
+	if (r > 0 && survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory,
+				    &holder_bo(survey, buffer->holders)->share))
+		r = 0;
 	fail_clear();
 	return r > 0;
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <signal.h>
 
+#include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"
 
 #define MAX_OFF	  4096 /* so many buffers a process may have made since, or freed, that somebody let run */
@@ -58,20 +59,45 @@ static const struct bo *find_now(const struct comeback *back, const struct bo_nu
 	const struct bo_number *found = find_number(back->has, &back->now, entry->handle);
 	const struct bo *bo = &back->process->gpu.state.bos[entry->bo], *now = found ? &back->now.bos[found->bo] : NULL;
 
-	return now && now->addr == bo->addr && now->size == bo->size ? now : NULL;
+	return now && now->addr == bo->addr && now->size == bo->size && now->alloc_flags == bo->alloc_flags ? now : NULL;
 }
 
-/* What the process has and had not is a filler, of a resume that was killed. */
+/* As calls_fill_number() makes it: without an address, and mapped nowhere. */
+static bool is_filler(const struct kfd_state *now, const struct bo_number *entry)
+{
+	const struct bo *bo = &now->bos[entry->bo];
+	struct bo_record record;
+
+	return !bo->addr && bo->size == (uint64_t)sysconf(_SC_PAGESIZE) && !(bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) &&
+	       bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT && !records_bo(now, entry->bo, &record) &&
+	       !records_nr_mapped(&record);
+}
+
+/*
+ * What the process has and had not is a filler, of a resume that was killed. Anything else it has made itself: that stays,
+ * but where it has the number of a buffer that is to be made again.
+ */
 static int drop_left(struct comeback *back)
 {
-	int err = 0;
+	pid_t pid = back->process->head.pid;
+	int err = 0, nr_own = 0;
 
 	for (size_t i = 0; !err && i < back->now.nr_records; i++) {
 		const struct bo_number *known = find_number(back->had, &back->process->gpu.state, back->has[i].handle);
+		bool is_own = !is_filler(&back->now, &back->has[i]);
 
-		if (!known || !find_now(back, known))
+		if (known && find_now(back, known))
+			continue;
+		if (known && is_own)
+			return fail(-EEXIST, "pid %d: has run meanwhile, and has a new buffer with the number %#" PRIx64
+				    " of one that was freed: it cannot be resumed; end it", pid, known->handle);
+		nr_own += is_own;
+		if (!is_own)
 			err = calls_free_number(back->process, back->has[i].handle);
 	}
+	if (!err && nr_own)
+		pr_warn("pid %d: has run meanwhile (somebody has continued it, or thawed its cgroup): %d buffers that it has "
+			"made since stay\n", pid, nr_own);
 	return err;
 }
 
@@ -159,6 +185,31 @@ static int take_dmabufs(struct process *process)
 		state->bos[entry->bo].dmabuf_fd = back.now.bos[now->bo].dmabuf_fd;
 		back.now.bos[now->bo].dmabuf_fd = KFD_NO_FD;
 	}
+	return err;
+}
+
+/* Of memory that is new. The numbers of the process' own files are not touched. */
+static int set_metadata(const struct process *process, const struct bo *bo)
+{
+	int node = topology_find_gpu(process->gpu.nodes, bo->gpu_id);
+	_cleanup_close_ int fd = node < 0 ? -ENODEV : drm_open_minor(topology_minor(process->gpu.nodes->nodes[node]));
+	uint32_t handle;
+	int err = fd < 0 ? fd : gem_import(fd, bo->dmabuf_fd, &handle);
+
+	if (!err)
+		err = gem_set_metadata(fd, handle, &bo->share);
+	return err ? fail(err, "pid %d: cannot set the metadata of a buffer of gpu %#x: %m", process->head.pid, bo->gpu_id) : 0;
+}
+
+/* Tokens of IPC, by which others know a buffer that they may import later. */
+static int set_all_metadata(const struct process *process)
+{
+	const struct kfd_state *state = &process->gpu.state;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < state->nr_records; i++)
+		if (process->goes[i] && (state->bos[i].share.metadata_size || state->bos[i].share.tiling))
+			err = set_metadata(process, &state->bos[i]);
 	return err;
 }
 
@@ -426,6 +477,8 @@ static int have_all_again(struct cut *cut)
 			err = make_one(cut, process);
 		if (!err)
 			err = take_dmabufs(process);
+		if (!err)
+			err = set_all_metadata(process);
 	}
 	return err;
 }

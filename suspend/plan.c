@@ -4,6 +4,8 @@
  * areas cannot be unmapped as long as their queue is there. And where the CPU has them mapped, which comes back as it
  * was.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/mman.h>
 
@@ -109,19 +111,77 @@ static int compare_vmas(const void *a, const void *b)
 	return x->bo != y->bo ? (x->bo > y->bo) - (x->bo < y->bo) : (x->start > y->start) - (x->start < y->start);
 }
 
-static int find_vmas(struct process *process)
+static int find_vmas(struct process *process, const struct vma_bos *bos)
 {
-	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	size_t nr = 0;
 	int err = task_device_vmas(process->head.pid, &vmas, &nr);
 
-	if (!err)
-		err = vma_bos_sort(&process->gpu.state, &bos);
 	if (!err && nr)
-		err = read_smaps(process, &bos, vmas, nr);
+		err = read_smaps(process, bos, vmas, nr);
 	if (!err && process->head.nr_vmas)
 		qsort(process->vmas, process->head.nr_vmas, sizeof(*process->vmas), compare_vmas);
+	return err;
+}
+
+static bool program_of(pid_t pid, char ret[PATH_MAX])
+{
+	char path[64];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	length = readlink(path, ret, PATH_MAX - 1);
+	ret[length < 0 ? 0 : length] = '\0';
+	return length >= 0;
+}
+
+/*
+ * Memory that a forked process has mapped, too, is not free when this one gives it up, and each would go on with memory
+ * of its own. Such a process has been started later, and runs the same program: exec() drops the mappings. Nobody else
+ * is asked for its mappings: that waits for whoever changes them.
+ */
+static bool may_have_inherited(pid_t pid, const struct process *process, const char *program)
+{
+	char other[PATH_MAX];
+
+	return pid != process->head.pid && program_of(pid, other) && !strcmp(program, other) &&
+	       process_start(pid) >= process->head.start;
+}
+
+static int mark_inherited(struct process *process, const struct vma_bos *bos, pid_t pid)
+{
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	size_t nr = 0;
+	int err = task_device_vmas(pid, &vmas, &nr);
+
+	if (err && process_start(pid))
+		return err;
+	fail_clear();
+	for (size_t i = 0; i < nr; i++) {
+		int node = vmas[i].minor ? topology_find_minor(process->gpu.nodes, vmas[i].minor) : -1;
+		const struct bo *bo =
+			node < 0 ? NULL : vma_bo(&vmas[i], bos, topology_gpu_id(process->gpu.nodes->nodes[node]));
+
+		if (bo)
+			process->gpu.state.bos[bo - process->gpu.state.bos].is_alone = false;
+	}
+	return 0;
+}
+
+static int find_inherited(struct process *process, const struct vma_bos *bos)
+{
+	_cleanup_free_ int *pids = NULL;
+	char program[PATH_MAX];
+	size_t nr = 0;
+	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
+
+	if (err)
+		return fail(err, "cannot list /proc: %m");
+	if (!program_of(process->head.pid, program))
+		return fail(errno_or_eio(), "pid %d: cannot tell which program it runs: %m", process->head.pid);
+	for (size_t i = 0; !err && i < nr; i++)
+		if (may_have_inherited(pids[i], process, program))
+			err = mark_inherited(process, bos, pids[i]);
 	return err;
 }
 
@@ -129,6 +189,7 @@ static int find_vmas(struct process *process)
 
 static int plan_process(struct process *process)
 {
+	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_free_ bool *by_queues = calloc(state->nr_bos + 1, sizeof(*by_queues));
 	int err;
@@ -137,6 +198,10 @@ static int plan_process(struct process *process)
 	if (!by_queues || !process->goes)
 		return -ENOMEM;
 	err = find_queues(state, by_queues);
+	if (!err)
+		err = vma_bos_sort(state, &bos);
+	if (!err)
+		err = find_inherited(process, &bos);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
 		struct bo *bo = &state->bos[i];
 		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
@@ -146,7 +211,7 @@ static int plan_process(struct process *process)
 		if (is_vram && !process->goes[i])
 			process->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
 	}
-	return err ? err : find_vmas(process);
+	return err ? err : find_vmas(process, &bos);
 }
 
 int plan_all(struct cut *cut, struct share_request *request)

@@ -657,7 +657,13 @@ tool_run() {
 
 # job_suspend ARG...; job_resume ARG...: all processes of the job
 job_suspend() {
+	local used freed
+	used=$(vram_used)
 	tool_run suspend "$@" "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
+	freed=$("$top/build/amdgpu-checkpoint" --json state "${job_pids[@]}" |
+		grep -o '"vram_bytes": *[0-9]*' | awk '{ sum += $NF } END { printf "%d", sum }')
+	wait_until 10 vram_below $((used - freed + 1)) ||
+		fail "suspend says that $freed bytes of VRAM are freed; by the driver $used were in use, and $(vram_used) are"
 }
 
 job_resume() {

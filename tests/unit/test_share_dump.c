@@ -38,6 +38,7 @@ int collect_all(struct survey *survey)
 #define NEVER { fail(); return -ENOSYS; }
 int collect_bos(struct survey *survey) { NEVER }
 int references_explain(struct survey *survey, const struct buffer *buffer) { NEVER }
+bool references_of_tasks(const struct references *references, uint64_t inode) { NEVER }
 
 int references_read(struct survey *survey)
 {

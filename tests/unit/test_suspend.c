@@ -26,6 +26,7 @@
 
 #define PID	     4711 /* and those after it */
 #define MAX_NR	     2
+#define CHILD	     4719 /* of the first */
 #define GPU	     0x1234u
 #define MINOR	     128u
 #define KFD	     5
@@ -66,6 +67,8 @@ static struct model {
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
 	unsigned int pauses, copies;
+	bool has_child; /* which has inherited the mapping of buffer 3 */
+	bool has_token;	 /* of IPC, which goes with buffer 3 */
 	bool is_limited; /* it can make no calls */
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
 	uint8_t memory[INJECT_MEMORY];
@@ -115,6 +118,7 @@ static void make_one(void)
 	};
 
 	memcpy(model->bos, bos, sizeof(bos));
+	model->has_token = true;
 	model->nr = NR_BOS;
 	for (size_t i = 0; i < NR_BOS; i++)
 		model->alone[i] = i != 3;
@@ -168,6 +172,8 @@ static bool is_whole(const char **why)
 		    is->offset - model->bos[2 + 2 * i].offset != then->offset - fresh_one()->bos[2 + 2 * i].offset)
 			*why = "mapping";
 	}
+	if (!model->has_token)
+		*why = "metadata";
 	if (model->in_call)
 		*why = "registers";
 	return !*why;
@@ -216,6 +222,8 @@ static void done(void)
 
 uint64_t process_start(pid_t pid)
 {
+	if (pid == CHILD)
+		return models[0].has_child ? 78 : 0;
 	return pid >= PID && pid < PID + now->nr ? 77 : 0;
 }
 
@@ -388,10 +396,10 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	size_t nr = 0;
 
-	select_pid(pid);
+	select_pid(pid == CHILD ? PID : pid);
 	*ret = NULL;
 	for (size_t i = 0; i < NR_VMAS; i++)
-		if (!model->vmas[i].is_covered)
+		if (!model->vmas[i].is_covered && (pid != CHILD || !i))
 			array_add(*ret, nr,
 				  (struct device_vma){
 					  model->vmas[i].start,
@@ -532,6 +540,19 @@ void gpu_process_done(struct gpu_process *process)
 
 /* ---- sharing, contents ---- */
 
+STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDONLY | O_CLOEXEC))
+STUB(int, gem_import, (int fd, int dmabuf_fd, uint32_t *ret), 0)
+
+/* Of the only buffer with a token. */
+int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share)
+{
+	POINT();
+	if (share->metadata_size != 4)
+		say_wrong("metadata of %u bytes", share->metadata_size);
+	model->has_token = true;
+	return 0;
+}
+
 STUB(int, share_begin, (struct share_request *request, const struct driver_release *driver), point())
 
 int share_find_alone(const struct share_request *request)
@@ -543,6 +564,7 @@ int share_find_alone(const struct share_request *request)
 		select_pid(process->file.pid);
 		for (size_t i = 0; i < process->state.nr_bos; i++)
 			process->state.bos[i].is_alone = model->alone[i];
+		process->state.bos[2].share.metadata_size = 4;
 	}
 	return 0;
 }
@@ -791,6 +813,7 @@ static int64_t free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
 		return -EBUSY;
 	if (bo->contents && disk_of(model)[bo->number] != bo->contents)
 		say_wrong("buffer %u is freed, and its contents are not saved", bo->number);
+	model->has_token = model->has_token && bo->number != 3;
 	model->room += bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? bo->size : 0;
 	memmove(&model->bos[i], &model->bos[i + 1], (model->nr - i - 1) * sizeof(*model->bos));
 	model->nr--;
@@ -911,13 +934,26 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
 	char to[PATH_MAX];
 
-	if (strncmp(path, "/proc/47", 8))
+	if (strcmp(path, "/proc") && strncmp(path, "/proc/47", 8))
 		return __real_list_numbers(dir_fd, redirect(path, to), ret, ret_nr);
 	*ret = calloc(2, sizeof(**ret));
-	(*ret)[0] = 4;
-	(*ret)[1] = RENDER;
+	(*ret)[0] = path[5] ? 4 : PID;
+	(*ret)[1] = path[5] ? RENDER : CHILD;
 	*ret_nr = 2;
 	return 0;
+}
+
+ssize_t __real_readlink(const char *path, char *to, size_t size);
+ssize_t __wrap_readlink(const char *path, char *to, size_t size)
+{
+	int of;
+
+	if (sscanf(path, "/proc/%d/exe", &of) != 1 || of < PID || of > CHILD)
+		return __real_readlink(path, to, size);
+	errno = ENOENT;
+	if (of == CHILD && !models[0].has_child)
+		return -1;
+	return snprintf(to, size, "/bin/job%d", of == CHILD ? PID : of);
 }
 
 int __real_stat_quietly(int dir, const char *path, struct stat *st);
@@ -1065,6 +1101,41 @@ TEST(a_suspended_process_has_freed_what_is_its_own_alone)
 	expect_whole(0);
 	assert_int_equal(model->pauses, 1);
 	assert_int_equal(run(resume_once, 0, 0), 1);
+}
+
+/* Its memory would not be free, and the child would go on with it. */
+TEST(a_buffer_that_a_child_has_mapped_stays)
+{
+	struct suspend_info info;
+
+	make_process();
+	model->has_child = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_non_null(find_buffer(3));
+	assert_null(find_buffer(7));
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.report.kept_bytes[KEPT_BY_SHARING], (1 + 16) * PAGE);
+	complete(0);
+}
+
+/* Somebody has let it run, and it has made a buffer: with a number that was free, and that of one of its own. */
+TEST(a_buffer_that_a_continued_process_has_made_is_left_alone)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args args = { .va_addr = 0x900000, .size = PAGE, .flags = GTT };
+	struct kfd_ioctl_free_memory_of_gpu_args first = { .handle = kfd_handle(GPU, 0) };
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->stopped = false;
+	assert_int_equal(allocate(&args), 0);
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	assert_int_equal(find_buffer(0)->address, 0x900000);
+	assert_int_equal(allocate(&args), 0);
+	assert_int_equal(free_buffer(&first), 0);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	assert_int_equal(find_buffer(2)->address, 0x900000);
+	for (size_t i = 0; i < NR_BOS; i++)
+		assert_int_equal(find_buffer(fresh->bos[i].number)->contents, fresh->bos[i].contents);
 }
 
 static int suspend_nothing(void)

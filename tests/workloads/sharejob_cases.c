@@ -411,6 +411,8 @@ const struct share_case share_cases[] = {
 		  { SEND_FD, 2, 1 }),
 	    STEPS({ RECEIVE }, { IMPORT, 0 }, { KEEP, IT }, { RECEIVE }, { KEEP, IT }, { RECEIVE }, { KEEP, IT }),
 	    STEPS({ FORGET }, { INHERIT_DMABUFS }) }, NULL, NULL },
+	{ "dmabuf-own", "a process has a dma-buf of its own buffer open", 1, 1, 0,
+	  { STEPS({ BO, 0, VISIBLE }, { EXPORT, 0 }, { KEEP, 0 }) }, NULL, NULL },
 #define LONE(kind) { STEPS({ BO, 0, kind }, { EXPORT, 0 }, { UNVIEW, 0 }, { DROP, 0 }, { KEEP, 0 }) }
 	{ "dmabuf-lone", "a dma-buf is all that is left", 1, 1, 0, LONE(VISIBLE), flags_setup, flags_check },
 	/* KFD memory of the host is coherent here. */
@@ -428,6 +430,9 @@ const struct share_case share_cases[] = {
 	    STEPS({ FORGET }, { INHERIT_FILE }, { CREATE, 1, 0, GEM_DOMAIN_GTT }) }, NULL, NULL },
 	{ "map-forked", "a child with a mapping of its parent's buffer", 2, 1, SHARE_LATE,
 	  { STEPS({ BO, 0, GTT }, { LEND_CPU, 0 }), STEPS({ FORGET }, { BORROW, 0 }) }, NULL, NULL },
+
+	{ "map-forked-vram", "the same of VRAM", 2, 1, SHARE_LATE,
+	  { STEPS({ BO, 0, VISIBLE }, { LEND_CPU, 0 }), STEPS({ FORGET }, { BORROW, 0 }) }, NULL, NULL },
 
 	/* As programs have them that ask for a GPU's properties. */
 	{ "render-empty", "render files without objects, no KFD", 1, 0, SHARE_NO_KFD,

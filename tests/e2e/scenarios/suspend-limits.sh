@@ -23,8 +23,7 @@ refused() {
 	! tool_run suspend "$pid" || fail "$1: the job was suspended"
 	grep -q "$1" "$work/tool.out" || fail "$1 is not named: $(<"$work/tool.out")"
 	grep -q 'raise that' "$work/tool.out" || fail "$1: nothing is said of what to do: $(<"$work/tool.out")"
-	[ ! -e /dev/shm/amdgpu-checkpoint ] || fail "$1: contents are left"
-	[ -z "$(ls /run/amdgpu-checkpoint)" ] || fail "$1: records are left: $(ls /run/amdgpu-checkpoint)"
+	nothing_kept || fail "$1: left behind: $(find /run/amdgpu-checkpoint)"
 	is_stopped || fail "$1: the job runs, which was stopped before"
 }
 
