@@ -70,7 +70,7 @@ struct shared {
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
 	struct shared_gpu gpus[SHARED_MAX_GPUS];
-	struct mes_queue queues[SHARED_MAX_QUEUES];
+	struct queue_record queues[SHARED_MAX_QUEUES];
 	int files[SHARED_MAX_FILES]; /* criu's tokens */
 	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
 };
@@ -104,7 +104,7 @@ int shared_check_losses(const struct shared *shared, const struct shared_gpu_fil
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
 /* Adds queues to a task of which none were added. 0 or -errno. */
-int shared_add_queues(struct shared *shared, struct shared_task *task, const struct mes_queue *queues, size_t nr);
+int shared_add_queues(struct shared *shared, struct shared_task *task, const struct queue_record *queues, size_t nr);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
 
@@ -210,7 +210,7 @@ struct restored_task {
 	int kfd_token;		 /* of the file of /dev/kfd; -1 */
 	int contents_token;	 /* of the worker while it copies; -1 */
 	uint32_t nr_files;	 /* that were restored so far */
-	struct mes_queue *queues; /* that RESTORE does not get, and those that it does beside them */
+	struct queue_record *queues; /* that RESTORE does not get, and those that it does beside them */
 	size_t nr_queues;
 	struct share_task share;
 	struct shared_task *noted; /* in restore->shared, once the state is put in */

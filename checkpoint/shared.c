@@ -98,7 +98,7 @@ int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state 
 	return *ret ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
 }
 
-int shared_add_queues(struct shared *shared, struct shared_task *task, const struct mes_queue *queues, size_t nr)
+int shared_add_queues(struct shared *shared, struct shared_task *task, const struct queue_record *queues, size_t nr)
 {
 	bool fits;
 

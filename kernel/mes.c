@@ -62,59 +62,45 @@ static uint64_t pair(const struct queue_record *record, unsigned int i)
 
 /* ---- which can be made again ---- */
 
-static bool compute_is_busy(const struct queue_record *record)
+static bool is_busy(const struct queue_record *queue)
 {
-	return record->mqd_stack_offset != record->mqd_stack_size ||
-	       record->mqd_wave_offset != record->mqd_stack_size ||
-	       (record->mqd && (dword(record, EOP_RPTR) ^ dword(record, EOP_WPTR)) & EOP_INDEX);
+	if (queue->type == QUEUE_TYPE_COMPUTE)
+		return queue->mqd_stack_offset != queue->mqd_stack_size ||
+		       queue->mqd_wave_offset != queue->mqd_stack_size ||
+		       (queue->mqd && (dword(queue, EOP_RPTR) ^ dword(queue, EOP_WPTR)) & EOP_INDEX);
+	if (!queue->mqd || dword(queue, MIDCMD_CNTL) & MIDCMD_IS_VALID)
+		return queue->mqd;
+	/* One that waits before a command, such as for memory to change, has all that it is in its read index. */
+	return pair(queue, RB_RPTR) != pair(queue, RB_WPTR) &&
+	       (dword(queue, IB_SIZE) || dword(queue, SKIP_CNTL) || dword(queue, IB_SUB_REMAIN));
 }
 
-/* One that waits before a command, such as for memory to change, has all that it is in its read index. */
-static bool sdma_is_busy(const struct queue_record *record)
+/* Why it can never be made again; NULL: it can. */
+static const char *never(const struct queue_record *queue)
 {
-	if (!record->mqd || pair(record, RB_RPTR) == pair(record, RB_WPTR))
-		return record->mqd && dword(record, MIDCMD_CNTL) & MIDCMD_IS_VALID;
-	return dword(record, MIDCMD_CNTL) & MIDCMD_IS_VALID || dword(record, IB_SIZE) || dword(record, SKIP_CNTL) ||
-	       dword(record, IB_SUB_REMAIN);
-}
-
-/* Of a CU mask, which the kernel makes anew from what it is asked for by SET_CU_MASK, and does not tell. */
-static bool is_masked(const struct queue_record *record)
-{
-	static const unsigned int places[] = {
+	static const unsigned int engines[] = {
 		ENGINE_0, ENGINE_0 + 1, ENGINE_2, ENGINE_2 + 1, ENGINE_4, ENGINE_4 + 1, ENGINE_4 + 2, ENGINE_4 + 3,
 	};
-	uint32_t all = UINT32_MAX;
+	bool is_compute = queue->type == QUEUE_TYPE_COMPUTE;
+	uint64_t size = queue->ring_size;
+	uint32_t cus = UINT32_MAX;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		all &= dword(record, places[i]);
-	return all != UINT32_MAX;
-}
-
-static const char *compute_never(const struct queue_record *record)
-{
-	if (record->format != QUEUE_FORMAT_AQL)
-		return "its packets are PM4, and only AQL packets can bring a new queue to where it was";
-	if (record->gws)
-		return "it has a global wave sync (GWS)";
-	if (record->mqd && record->mqd_size != COMPUTE_MQD_SIZE)
-		return "its MQD has an unknown layout";
-	return record->mqd && is_masked(record) ? "it runs on some CUs only (CU mask)" : NULL;
-}
-
-static const char *never(const struct queue_record *record)
-{
-	uint64_t size = record->ring_size;
-
-	if (record->type != QUEUE_TYPE_COMPUTE && record->type != QUEUE_TYPE_SDMA)
+	if (!is_compute && queue->type != QUEUE_TYPE_SDMA)
 		return "it is of a kind that is not known there";
-	if (!record->percent)
+	if (!queue->percent)
 		return "it is switched off (0 percent)";
-	if (record->mqd && (size < 1024 || size > MAX_RING || size & (size - 1) || record->number >= MAX_NUMBER))
+	if (queue->mqd && (size < 1024 || size > MAX_RING || size & (size - 1) || queue->number >= MAX_NUMBER))
 		return "its record has an unknown layout";
-	if (record->type == QUEUE_TYPE_COMPUTE)
-		return compute_never(record);
-	return record->mqd && record->mqd_size < SDMA_MQD_SIZE ? "its MQD has an unknown layout" : NULL;
+	if (is_compute && queue->format != QUEUE_FORMAT_AQL)
+		return "its packets are PM4, and only AQL packets can bring a new queue to where it was";
+	if (is_compute && queue->gws)
+		return "it has a global wave sync (GWS)";
+	if (queue->mqd && (is_compute ? queue->mqd_size != COMPUTE_MQD_SIZE : queue->mqd_size < SDMA_MQD_SIZE))
+		return "its MQD has an unknown layout";
+	/* The kernel makes these words from what SET_CU_MASK was given, which it does not tell. */
+	for (size_t i = 0; is_compute && queue->mqd && i < ARRAY_SIZE(engines); i++)
+		cus &= dword(queue, engines[i]);
+	return cus == UINT32_MAX ? NULL : "it runs on some CUs only (CU mask)";
 }
 
 enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TEXT_MAX])
@@ -126,7 +112,7 @@ enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TE
 		snprintf(why, LIMITS_TEXT_MAX, "a queue of gfx11 has to be made again, and %s", reason);
 		return MES_NEVER;
 	}
-	if (!(record->type == QUEUE_TYPE_COMPUTE ? compute_is_busy : sdma_is_busy)(record))
+	if (!is_busy(record))
 		return MES_FINE;
 	snprintf(why, LIMITS_TEXT_MAX, "a queue of gfx11 is saved between %s only: dump again when the GPU is idle",
 		 record->type == QUEUE_TYPE_COMPUTE ? "kernels" : "copies");
@@ -160,89 +146,52 @@ enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topol
 
 /* ---- the list ---- */
 
-static struct mes_queue from_record(const struct queue_record *record, const struct topology_node *gpu, bool by_user)
-{
-	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
-	uint32_t actual_id = topology_gpu_id(gpu);
-	return (struct mes_queue){
-		.number = record->number,
-		.type = record->type,
-		.gpu_id = record->gpu_id,
-		.mapped_id = by_user ? record->gpu_id : actual_id,
-		.actual_id = actual_id,
-		.minor = topology_minor(gpu),
-		.doorbell = record->doorbell,
-		.percent = record->percent,
-		.priority = record->priority,
-		.ring = record->ring_address,
-		.ring_size = record->ring_size,
-		.read_index = record->read_address,
-		.write_index = record->write_address,
-		.eop = record->eop_address,
-		.cwsr = record->cwsr_address,
-		.eop_size = record->eop_size,
-		.cwsr_size = record->cwsr_size,
-		.stack_size = record->mqd_stack_size,
-		.at = is_compute ? dword(record, PQ_RPTR) / AQL_PACKET_DWORDS % (record->ring_size / AQL_PACKET_BYTES)
-				 : pair(record, RB_RPTR),
-		.counted = is_compute ? pair(record, READ_INDEX) : 0,
-	};
-}
-
 static int by_number(const void *a, const void *b)
 {
-	const struct mes_queue *x = a, *y = b;
+	const struct queue_record *x = a, *y = b;
 
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static int add_to_queues(const struct kfd_state *state, const struct queue_record *record,
-			 const struct topology_node *gpu, bool by_user, struct mes_queue **queues, size_t *nr)
-{
-	struct mes_queue queue = { .is_restored = true, .number = record->number };
-	char why[LIMITS_TEXT_MAX];
-
-	if (gpu && mes_judge(record, why) != MES_FINE)
-		return fail(-EOPNOTSUPP, "pid %u: queue %u on gpu %#x: %s", state->pid, record->number, record->gpu_id,
-			    why);
-	if (gpu)
-		queue = from_record(record, gpu, by_user);
-	return array_add(*queues, *nr, queue);
-}
-
-/* That there is a way to make them. */
-static int check_plan(const struct mes_queue *queues, size_t nr)
-{
-	_cleanup_free_ struct mes_step *steps = NULL;
-	size_t nr_steps = 0;
-
-	return mes_plan(queues, nr, &steps, &nr_steps);
-}
-
-int mes_list(const struct kfd_state *state, const struct topology *machine, bool by_user, struct mes_queue **ret,
+int mes_list(const struct kfd_state *state, const struct topology *machine, bool by_user, struct queue_record **ret,
 	     size_t *ret_nr)
 {
-	_cleanup_free_ struct mes_queue *queues = NULL;
-	struct queue_record record;
+	_cleanup_free_ struct queue_record *queues = NULL;
+	_cleanup_free_ struct mes_step *steps = NULL;
+	size_t nr = 0, nr_again = 0, nr_steps = 0;
+	char why[LIMITS_TEXT_MAX];
+	struct queue_record queue;
 	struct records records;
-	size_t nr = 0, nr_again = 0;
 	int r, err;
 
 	*ret = NULL;
 	*ret_nr = 0;
 	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		const struct topology_node *gpu = gpu_of_mes(state, machine, &record);
+	while ((r = records_next_queue(&records, &queue)) > 0) {
+		const struct topology_node *gpu = gpu_of_mes(state, machine, &queue);
+		bool is_compute = queue.type == QUEUE_TYPE_COMPUTE;
 
-		err = add_to_queues(state, &record, gpu, by_user, &queues, &nr);
-		if (err)
-			return err;
-		nr_again += gpu != NULL;
+		if (gpu && mes_judge(&queue, why) != MES_FINE)
+			return fail(-EOPNOTSUPP, "pid %u: queue %u on gpu %#x: %s", state->pid, queue.number,
+				    queue.gpu_id, why);
+		queue.is_restored = !gpu;
+		if (gpu) {
+			queue.actual_id = topology_gpu_id(gpu);
+			queue.mapped_id = by_user ? queue.gpu_id : queue.actual_id;
+			queue.minor = topology_minor(gpu);
+			queue.done = pair(&queue, RB_RPTR);
+			if (is_compute)
+				queue.done = dword(&queue, PQ_RPTR) / AQL_PACKET_DWORDS % (queue.ring_size / AQL_PACKET_BYTES);
+			queue.counted = is_compute ? pair(&queue, READ_INDEX) : 0;
+			nr_again++;
+		}
+		if (array_add(queues, nr, queue))
+			return -ENOMEM;
 	}
 	if (r || !nr_again)
 		return r;
 	qsort(queues, nr, sizeof(*queues), by_number);
-	err = check_plan(queues, nr);
+	err = mes_plan(queues, nr, &steps, &nr_steps); /* there has to be a way to make them */
 	if (err)
 		return err;
 	*ret = steal_ptr(queues);
@@ -252,7 +201,7 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 
 int mes_check(const struct kfd_state *state, const struct topology *machine)
 {
-	_cleanup_free_ struct mes_queue *queues = NULL;
+	_cleanup_free_ struct queue_record *queues = NULL;
 	size_t nr;
 
 	return mes_list(state, machine, true, &queues, &nr);
@@ -278,67 +227,51 @@ int mes_cut(struct kfd_state *state, const struct topology *machine)
 /* ---- the order ---- */
 
 struct plan {
-	const struct mes_queue *queues;
+	const struct queue_record *queues;
 	size_t nr;
 	struct mes_step *steps;
 	size_t nr_steps;
 };
 
-static bool number_is_taken(const struct plan *plan, uint32_t number)
-{
-	bool taken = false;
-
-	for (size_t i = 0; !taken && i < plan->nr; i++)
-		taken = plan->queues[i].is_restored && plan->queues[i].number == number;
-	for (size_t i = 0; !taken && i < plan->nr_steps; i++)
-		taken = plan->steps[i].number == number;
-	return taken;
-}
-
+/* That neither a queue of RESTORE's nor one that was made has. */
 static uint32_t lowest_number(const struct plan *plan)
 {
 	uint32_t number = 0;
+	bool is_taken;
 
-	while (number_is_taken(plan, number))
-		number++;
+	do {
+		is_taken = false;
+		for (size_t i = 0; i < plan->nr; i++)
+			is_taken |= plan->queues[i].is_restored && plan->queues[i].number == number;
+		for (size_t i = 0; i < plan->nr_steps; i++)
+			is_taken |= plan->steps[i].number == number;
+		number += is_taken;
+	} while (is_taken);
 	return number;
-}
-
-/* Doorbells of compute queues on a GPU are taken from 0 on, each by one step. */
-static uint32_t lowest_doorbell(const struct plan *plan, uint32_t gpu_id)
-{
-	uint32_t nr = 0;
-
-	for (size_t i = 0; i < plan->nr_steps; i++) {
-		const struct mes_queue *queue = &plan->queues[plan->steps[i].queue];
-
-		nr += queue->gpu_id == gpu_id && queue->type == QUEUE_TYPE_COMPUTE;
-	}
-	return nr;
-}
-
-/* Programs end compute queues rather than SDMA queues: one on the same GPU had the number, where there are any. */
-static size_t filler_for(const struct plan *plan, size_t i)
-{
-	for (size_t k = 0; k < plan->nr; k++)
-		if (!plan->queues[k].is_restored && plan->queues[k].type == QUEUE_TYPE_COMPUTE &&
-		    plan->queues[k].gpu_id == plan->queues[i].gpu_id)
-			return k;
-	return i;
 }
 
 static int add_queue(struct plan *plan, size_t i)
 {
-	const struct mes_queue *queue = &plan->queues[i];
-	struct mes_step step = { .queue = filler_for(plan, i), .is_filler = true };
-	uint32_t doorbell;
+	const struct queue_record *queue = &plan->queues[i];
+	struct mes_step step = { .queue = i, .is_filler = true };
+	uint32_t doorbell = 0;
 	int err = 0;
 
+	/* Programs end compute queues rather than SDMA queues: one on the same GPU had the number, if there is one. */
+	for (size_t k = plan->nr; k-- > 0;)
+		if (!plan->queues[k].is_restored && plan->queues[k].type == QUEUE_TYPE_COMPUTE &&
+		    plan->queues[k].gpu_id == queue->gpu_id)
+			step.queue = k;
 	for (step.number = lowest_number(plan); !err && step.number < queue->number; step.number = lowest_number(plan))
 		err = array_add(plan->steps, plan->nr_steps, step);
 	if (err)
 		return err;
-	doorbell = lowest_doorbell(plan, queue->gpu_id);
+	/* Doorbells of compute queues on a GPU are taken from 0 on, each by one step. */
+	for (size_t k = 0; k < plan->nr_steps; k++) {
+		const struct queue_record *earlier = &plan->queues[plan->steps[k].queue];
+
+		doorbell += earlier->gpu_id == queue->gpu_id && earlier->type == QUEUE_TYPE_COMPUTE;
+	}
 	if (queue->type == QUEUE_TYPE_COMPUTE && queue->doorbell != doorbell)
 		return fail(
 			-EOPNOTSUPP,
@@ -349,7 +282,7 @@ static int add_queue(struct plan *plan, size_t i)
 	return array_add(plan->steps, plan->nr_steps, step);
 }
 
-int mes_plan(const struct mes_queue *queues, size_t nr, struct mes_step **ret, size_t *ret_nr)
+int mes_plan(const struct queue_record *queues, size_t nr, struct mes_step **ret, size_t *ret_nr)
 {
 	struct plan plan = { .queues = queues, .nr = nr };
 	int err = 0;

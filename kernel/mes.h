@@ -19,21 +19,6 @@
 #include "kernel/driver.h"
 #include "kernel/state.h"
 
-/* A queue that is to be made again, or one that RESTORE brings back, of which only the number matters. */
-struct mes_queue {
-	bool is_restored;
-	uint32_t number, type, gpu_id; /* user gpu id */
-	uint32_t mapped_id;	       /* of the GPU in offsets of /dev/kfd */
-	uint32_t actual_id, minor;     /* of the GPU, where it is now */
-	uint32_t doorbell, percent, priority;
-	uint64_t ring, ring_size, read_index, write_index; /* addresses, bytes */
-	uint64_t eop, cwsr;
-	uint32_t eop_size, cwsr_size, stack_size; /* bytes */
-	/* Where it was: packets from the ring's begin on; of an SDMA queue, bytes that it has read in its life. */
-	uint64_t at;
-	uint64_t counted; /* packets, by firmware that keeps their count in the MQD: for a report alone */
-};
-
 enum mes_verdict {
 	MES_FINE, /* it can be made again */
 	MES_BUSY, /* not now, but when it has done what it has to do */
@@ -54,7 +39,7 @@ enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topol
  * GPUs by actual ids, of which the state knows; @by_user: offsets of /dev/kfd have user gpu ids. 0, or -errno after
  * fail(): -EOPNOTSUPP where one cannot be made again, or not with the number and the doorbell that it had.
  */
-int mes_list(const struct kfd_state *state, const struct topology *machine, bool by_user, struct mes_queue **ret,
+int mes_list(const struct kfd_state *state, const struct topology *machine, bool by_user, struct queue_record **ret,
 	     size_t *ret_nr);
 
 /* Whether mes_list() could list them. 0, or -errno after fail(). */
@@ -74,13 +59,13 @@ struct mes_step {
  * The calls that make all of @queues, in order. *ret is heap memory of the caller. 0; -ENOMEM; -EOPNOTSUPP after fail()
  * where a queue would get another doorbell than it had: numbers and doorbells are the lowest free ones. Pure.
  */
-int mes_plan(const struct mes_queue *queues, size_t nr, struct mes_step **ret, size_t *ret_nr);
+int mes_plan(const struct queue_record *queues, size_t nr, struct mes_step **ret, size_t *ret_nr);
 
 /*
  * Makes them in process @pid, whose threads the caller traces and stand still, after RESUME. @kfd: a file of the
  * caller's own. 0, or -errno after fail(): the process is not to run then.
  */
-int mes_make_again(int kfd, pid_t pid, const struct mes_queue *queues, size_t nr);
+int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr);
 
 /* ---- SDMA queues that the caller holds, so that others get the numbers that they had ---- */
 
@@ -106,11 +91,11 @@ struct sdma_slots {
  * whatever comes. @kfd: a file of the caller's own, borrowed. 0, or -errno after fail(): -EBUSY where another process
  * has one of them.
  */
-int sdma_slots_take(int kfd, const struct mes_queue *queues, size_t nr, struct sdma_slots *slots);
+int sdma_slots_take(int kfd, const struct queue_record *queues, size_t nr, struct sdma_slots *slots);
 
 /* The next SDMA queue that anybody makes on its GPU is that of @queue; nothing for other queues. 0, or -errno after
  * fail(). */
-int sdma_slots_let_go(struct sdma_slots *slots, const struct mes_queue *queue);
+int sdma_slots_let_go(struct sdma_slots *slots, const struct queue_record *queue);
 
 void sdma_slots_done(struct sdma_slots *slots);
 

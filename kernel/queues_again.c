@@ -67,7 +67,7 @@ struct again {
 	struct device_vma *vmas;
 	size_t nr_vmas;
 	struct inject inject;
-	const struct mes_queue *queues;
+	const struct queue_record *queues;
 	size_t nr;
 	struct before *before; /* of each queue */
 	struct sdma_slots slots;
@@ -102,44 +102,27 @@ static int put_word(const struct again *again, uint64_t address, uint64_t word)
 
 /* ---- where it was ---- */
 
-static bool is_compute(const struct mes_queue *queue)
+static bool is_compute(const struct queue_record *queue)
 {
 	return queue->type == QUEUE_TYPE_COMPUTE;
 }
 
-static uint64_t ring_packets(const struct mes_queue *queue)
+static uint64_t ring_packets(const struct queue_record *queue)
 {
 	return queue->ring_size / AQL_PACKET_BYTES;
 }
 
-/* The GPU may be slow to write the index: the place in the ring is exact. */
-static int find_index(const struct again *again, const struct mes_queue *queue, struct before *before)
-{
-	uint64_t packets = ring_packets(queue);
-
-	if (is_compute(queue))
-		before->read += (queue->at - before->read) & (packets - 1);
-	else
-		before->read = queue->at;
-	if (before->read <= before->write &&
-	    before->write - before->read <= (is_compute(queue) ? packets : queue->ring_size))
-		return 0;
-	return fail(-EBADMSG,
-		    "pid %d: queue %u on gpu %#x: its indices %#" PRIx64 " and %#" PRIx64 " do not fit its ring",
-		    again->pid, queue->number, queue->gpu_id, before->read, before->write);
-}
-
-static bool is_of_runtime(const struct again *again, const struct mes_queue *queue)
+static bool is_of_runtime(const struct again *again, const struct queue_record *queue)
 {
 	struct runtime_queue head;
 
-	if (queue->read_index - queue->write_index != RUNTIME_READ_AT - RUNTIME_WRITE_AT ||
-	    pread(again->memory, &head, sizeof(head), (off_t)(queue->write_index - RUNTIME_WRITE_AT)) != sizeof(head))
+	if (queue->read_address - queue->write_address != RUNTIME_READ_AT - RUNTIME_WRITE_AT ||
+	    pread(again->memory, &head, sizeof(head), (off_t)(queue->write_address - RUNTIME_WRITE_AT)) != sizeof(head))
 		return false;
-	return head.base == queue->ring && head.size == ring_packets(queue);
+	return head.base == queue->ring_address && head.size == ring_packets(queue);
 }
 
-static int find_doorbell(const struct again *again, const struct mes_queue *queue, uint64_t *ret)
+static int find_doorbell(const struct again *again, const struct queue_record *queue, uint64_t *ret)
 {
 	uint64_t at = (uint64_t)queue->doorbell * KFD_DOORBELL_BYTES;
 
@@ -159,54 +142,55 @@ static int find_doorbell(const struct again *again, const struct mes_queue *queu
 }
 
 /* Reads what is there, and sets both indices to 0. */
-static int set_aside(const struct again *again, const struct mes_queue *queue, struct before *before)
+static int set_aside(const struct again *again, const struct queue_record *queue, struct before *before)
 {
 	int err = find_doorbell(again, queue, &before->doorbell);
 
 	if (!err)
-		err = get(again, queue->read_index, &before->read, sizeof(before->read));
+		err = get(again, queue->read_address, &before->read, sizeof(before->read));
 	if (!err)
-		err = get(again, queue->write_index, &before->write, sizeof(before->write));
-	if (!err)
-		err = find_index(again, queue, before);
+		err = get(again, queue->write_address, &before->write, sizeof(before->write));
 	if (err)
 		return err;
+	/* The GPU may be slow to write the index: the place in the ring is exact. */
+	before->read = !is_compute(queue) ? queue->done :
+		       before->read + ((queue->done - before->read) & (ring_packets(queue) - 1));
+	if (before->read > before->write ||
+	    before->write - before->read > (is_compute(queue) ? ring_packets(queue) : queue->ring_size))
+		return fail(-EBADMSG,
+			    "pid %d: queue %u on gpu %#x: its indices %#" PRIx64 " and %#" PRIx64 " do not fit its ring",
+			    again->pid, queue->number, queue->gpu_id, before->read, before->write);
 	before->ring = malloc(queue->ring_size);
 	if (!before->ring)
 		return -ENOMEM;
-	err = get(again, queue->ring, before->ring, queue->ring_size);
+	err = get(again, queue->ring_address, before->ring, queue->ring_size);
 	if (!err && is_compute(queue) && before->read == before->write && is_of_runtime(again, queue))
 		before->lowered = before->read & ~(ring_packets(queue) - 1);
 	if (!err)
-		err = put_word(again, queue->read_index, 0);
-	return err ? err : put_word(again, queue->write_index, 0);
+		err = put_word(again, queue->read_address, 0);
+	return err ? err : put_word(again, queue->write_address, 0);
 }
 
 /* ---- made ---- */
 
-static struct kfd_ioctl_create_queue_args create_args(const struct mes_queue *queue)
+static int create(struct again *again, const struct mes_step *step)
 {
-	return (struct kfd_ioctl_create_queue_args){
-		.ring_base_address = queue->ring,
-		.write_pointer_address = queue->write_index,
-		.read_pointer_address = queue->read_index,
+	const struct queue_record *queue = &again->queues[step->queue];
+	struct kfd_ioctl_create_queue_args args = {
+		.ring_base_address = queue->ring_address,
+		.write_pointer_address = queue->write_address,
+		.read_pointer_address = queue->read_address,
 		.ring_size = (uint32_t)queue->ring_size,
 		.gpu_id = queue->gpu_id,
 		.queue_type = is_compute(queue) ? KFD_IOC_QUEUE_TYPE_COMPUTE_AQL : KFD_IOC_QUEUE_TYPE_SDMA,
 		.queue_percentage = queue->percent,
 		.queue_priority = queue->priority,
-		.eop_buffer_address = queue->eop,
+		.eop_buffer_address = queue->eop_address,
 		.eop_buffer_size = queue->eop_size,
-		.ctx_save_restore_address = queue->cwsr,
+		.ctx_save_restore_address = queue->cwsr_address,
 		.ctx_save_restore_size = queue->cwsr_size,
-		.ctl_stack_size = queue->stack_size,
+		.ctl_stack_size = queue->mqd_stack_size,
 	};
-}
-
-static int create(struct again *again, const struct mes_step *step)
-{
-	const struct mes_queue *queue = &again->queues[step->queue];
-	struct kfd_ioctl_create_queue_args args = create_args(queue);
 	uint32_t doorbell;
 	int64_t result = 0;
 	int err = step->is_filler ? 0 : sdma_slots_let_go(&again->slots, queue);
@@ -228,17 +212,6 @@ static int create(struct again *again, const struct mes_step *step)
 		again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell);
 }
 
-static int destroy(struct again *again, uint32_t number)
-{
-	struct kfd_ioctl_destroy_queue_args args = { .queue_id = number };
-	int64_t result = 0;
-	int err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args, &result);
-
-	return err || !result ? err
-			      : fail((int)result, "pid %d: queue %u, which held a number, cannot be ended: %m",
-				     again->pid, number);
-}
-
 static int create_all(struct again *again)
 {
 	_cleanup_free_ struct mes_step *steps = NULL;
@@ -247,8 +220,17 @@ static int create_all(struct again *again)
 
 	for (size_t i = 0; !err && i < nr; i++)
 		err = create(again, &steps[i]);
-	for (size_t i = 0; !err && i < nr; i++)
-		err = steps[i].is_filler ? destroy(again, steps[i].number) : 0;
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct kfd_ioctl_destroy_queue_args args = { .queue_id = steps[i].number };
+		int64_t result = 0;
+
+		if (!steps[i].is_filler)
+			continue;
+		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args, &result);
+		if (!err && result)
+			err = fail((int)result, "pid %d: queue %u, which held a number, cannot be ended: %m", again->pid,
+				   steps[i].number);
+	}
 	return err;
 }
 
@@ -269,7 +251,7 @@ static int ring_doorbell(struct again *again, const struct before *before, uint6
 }
 
 /* Until the word is @value, or less by @most. */
-static int wait_for_word(const struct again *again, const struct mes_queue *queue, uint64_t address, uint64_t value,
+static int wait_for_word(const struct again *again, const struct queue_record *queue, uint64_t address, uint64_t value,
 			 uint64_t most)
 {
 	double end = monotonic_seconds() + ROLL_SECONDS;
@@ -291,11 +273,11 @@ static int wait_for_word(const struct again *again, const struct mes_queue *queu
 }
 
 /* Packets [from, to), which are in one piece; the last counts down a signal in a slot that they do not use. */
-static int roll_packets(struct again *again, const struct mes_queue *queue, const struct before *before, uint64_t from,
+static int roll_packets(struct again *again, const struct queue_record *queue, const struct before *before, uint64_t from,
 			uint64_t to)
 {
 	_cleanup_free_ struct barrier *packets = calloc(to - from, sizeof(*packets));
-	uint64_t nr = ring_packets(queue), signal_at = queue->ring + to % nr * AQL_PACKET_BYTES;
+	uint64_t nr = ring_packets(queue), signal_at = queue->ring_address + to % nr * AQL_PACKET_BYTES;
 	struct signal signal = { .kind = SIGNAL_USER, .value = 1 };
 	int err;
 
@@ -306,16 +288,16 @@ static int roll_packets(struct again *again, const struct mes_queue *queue, cons
 	packets[to - from - 1].completion = signal_at;
 	err = put(again, signal_at, &signal, sizeof(signal));
 	if (!err)
-		err = put(again, queue->ring + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
+		err = put(again, queue->ring_address + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
 	if (!err)
-		err = put_word(again, queue->write_index, to);
+		err = put_word(again, queue->write_address, to);
 	if (!err)
 		err = ring_doorbell(again, before, to - 1);
 	return err ? err : wait_for_word(again, queue, signal_at + offsetof(struct signal, value), 0, 0);
 }
 
 /* Bytes [from, to), which are in one piece. */
-static int roll_bytes(struct again *again, const struct mes_queue *queue, const struct before *before, uint64_t from,
+static int roll_bytes(struct again *again, const struct queue_record *queue, const struct before *before, uint64_t from,
 		      uint64_t to)
 {
 	uint64_t next;
@@ -328,17 +310,17 @@ static int roll_bytes(struct again *again, const struct mes_queue *queue, const 
 		dwords = dwords < SDMA_NOP_MAX ? dwords : SDMA_NOP_MAX;
 		nop = (uint32_t)(dwords - 1) << 16;
 		next = at + dwords * sizeof(uint32_t);
-		err = put(again, queue->ring + at % queue->ring_size, &nop, sizeof(nop));
+		err = put(again, queue->ring_address + at % queue->ring_size, &nop, sizeof(nop));
 	}
 	if (!err)
-		err = put_word(again, queue->write_index, to);
+		err = put_word(again, queue->write_address, to);
 	if (!err)
 		err = ring_doorbell(again, before, to);
-	return err ? err : wait_for_word(again, queue, queue->read_index, to, 0);
+	return err ? err : wait_for_word(again, queue, queue->read_address, to, 0);
 }
 
 /* Half a ring at a time, which ends where the ring does. */
-static int roll(struct again *again, const struct mes_queue *queue, const struct before *before)
+static int roll(struct again *again, const struct queue_record *queue, const struct before *before)
 {
 	uint64_t target = before->read - before->lowered,
 		 step = (is_compute(queue) ? ring_packets(queue) : queue->ring_size) / 2;
@@ -351,37 +333,24 @@ static int roll(struct again *again, const struct mes_queue *queue, const struct
 	return err;
 }
 
-/* The signals tell where an AQL queue is, and its read index may come later: what is asked is whether it counts as
- * before. */
-static int check_index(const struct again *again, const struct mes_queue *queue, uint64_t read)
-{
-	return is_compute(queue) ? wait_for_word(again, queue, queue->read_index, read, ring_packets(queue) / 2) : 0;
-}
-
-/* tests/hardware reads it. */
-static void tell(const struct again *again, const struct mes_queue *queue, const struct before *before)
-{
-	pr_info("pid %d: queue %u on gpu %#x is at packet %" PRIu64 " instead of %" PRIu64 " (a ring has %" PRIu64
-		", and its MQD said %" PRIu64 ")\n",
-		again->pid, queue->number, queue->gpu_id, before->read - before->lowered, before->read,
-		ring_packets(queue), queue->counted);
-}
-
 /* A doorbell that was rung before is not known, and one too many does no harm: packets say themselves whether they are
  * there. */
-static int take_up(struct again *again, const struct mes_queue *queue, const struct before *before)
+static int take_up(struct again *again, const struct queue_record *queue, const struct before *before)
 {
 	uint64_t read = before->read - before->lowered, write = before->write - before->lowered;
 	int err = roll(again, queue, before);
 
-	if (!err)
-		err = check_index(again, queue, read);
-	if (!err)
-		err = put(again, queue->ring, before->ring, queue->ring_size);
-	if (!err)
-		err = put_word(again, queue->write_index, write);
+	/* Signals tell where an AQL queue is, and its read index may come later: it has to count as before. */
 	if (!err && is_compute(queue))
-		tell(again, queue, before);
+		err = wait_for_word(again, queue, queue->read_address, read, ring_packets(queue) / 2);
+	if (!err)
+		err = put(again, queue->ring_address, before->ring, queue->ring_size);
+	if (!err)
+		err = put_word(again, queue->write_address, write);
+	if (!err && is_compute(queue)) /* tests/hardware reads it */
+		pr_info("pid %d: queue %u on gpu %#x is at packet %" PRIu64 " instead of %" PRIu64 " (a ring has %" PRIu64
+			", and its MQD said %" PRIu64 ")\n",
+			again->pid, queue->number, queue->gpu_id, read, before->read, ring_packets(queue), queue->counted);
 	if (err || write == read)
 		return err;
 	return ring_doorbell(again, before, is_compute(queue) ? write - 1 : write);
@@ -389,30 +358,24 @@ static int take_up(struct again *again, const struct mes_queue *queue, const str
 
 /* ---- all of it ---- */
 
-static int find_kfd(struct again *again)
+static int again_begin(struct again *again)
 {
 	_cleanup_free_ int *numbers = NULL;
-	char path[64];
-	size_t nr = 0;
+	size_t nr = 0, i = 0;
 	struct stat st;
+	char path[64];
 	int err = proc_list(again->pid, "fd", &numbers, &nr);
 
-	for (size_t i = 0; !err && i < nr; i++) {
+	for (; !err && i < nr; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", again->pid, numbers[i]);
 		again->kfd = numbers[i];
 		if (!stat_quietly(AT_FDCWD, path, &st) && device_is_kfd(&st))
-			return 0;
+			break;
 	}
-	return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be made again",
-		    again->pid);
-}
-
-static int again_begin(struct again *again)
-{
-	int err = find_kfd(again);
-
-	if (!err)
-		err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
+	if (err || i == nr)
+		return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be made again",
+			    again->pid);
+	err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
 	if (err)
 		return err;
 	again->memory = proc_open(again->pid, "mem", O_RDWR);
@@ -450,7 +413,7 @@ static int make_all(struct again *again, int kfd)
 	return err ? err : inject_end(&again->inject);
 }
 
-int mes_make_again(int kfd, pid_t pid, const struct mes_queue *queues, size_t nr)
+int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr)
 {
 	/* Two restores that hold SDMA queues at once would take them from each other. */
 	_cleanup_close_ int turn = nr ? turn_begin() : -1;

@@ -18,13 +18,13 @@
 #define BUFFER_BYTES 4096u
 #define READ_AT	     8u /* beside the write index */
 
-static bool needs_slot(const struct mes_queue *queue)
+static bool needs_slot(const struct queue_record *queue)
 {
 	return !queue->is_restored && queue->type == QUEUE_TYPE_SDMA;
 }
 
 /* criu keeps its address space on a GPU until it ends: a second one is refused. */
-static int enter(int kfd, const struct mes_queue *queue)
+static int enter(int kfd, const struct queue_record *queue)
 {
 	struct kfd_ioctl_acquire_vm_args args = { .gpu_id = queue->actual_id };
 	_cleanup_close_ int node = -1;
@@ -58,7 +58,7 @@ static int add_buffer(struct sdma_slots *slots, uint32_t gpu_id, uint64_t *ret_v
 	return err ? err : kfd_map(slots->kfd, args.handle, &gpu_id, 1);
 }
 
-static const struct sdma_slot *find_slot(const struct sdma_slots *slots, const struct mes_queue *queue)
+static const struct sdma_slot *find_slot(const struct sdma_slots *slots, const struct queue_record *queue)
 {
 	for (size_t i = 0; i < slots->nr; i++)
 		if (slots->held[i].gpu_id == queue->actual_id && slots->held[i].doorbell == queue->doorbell)
@@ -79,7 +79,7 @@ static int take_one(struct sdma_slots *slots, struct kfd_ioctl_create_queue_args
 }
 
 /* Until that of @queue is among them. */
-static int take_slot(struct sdma_slots *slots, const struct mes_queue *queue)
+static int take_slot(struct sdma_slots *slots, const struct queue_record *queue)
 {
 	struct kfd_ioctl_create_queue_args args = {
 		.gpu_id = queue->actual_id,
@@ -99,7 +99,7 @@ static int take_slot(struct sdma_slots *slots, const struct mes_queue *queue)
 	return err;
 }
 
-int sdma_slots_take(int kfd, const struct mes_queue *queues, size_t nr, struct sdma_slots *slots)
+int sdma_slots_take(int kfd, const struct queue_record *queues, size_t nr, struct sdma_slots *slots)
 {
 	int err = 0;
 
@@ -126,7 +126,7 @@ static int end_slot(const struct sdma_slots *slots, const struct sdma_slot *slot
 	return call_ioctl(slots->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args);
 }
 
-int sdma_slots_let_go(struct sdma_slots *slots, const struct mes_queue *queue)
+int sdma_slots_let_go(struct sdma_slots *slots, const struct queue_record *queue)
 {
 	const struct sdma_slot *slot = needs_slot(queue) ? find_slot(slots, queue) : NULL;
 	int err = slot ? end_slot(slots, slot) : 0;

@@ -188,6 +188,12 @@ struct queue_record {
 	uint32_t mqd_stack_size;   /* of the control stack; 0 where they differ */
 	uint32_t mqd_stack_offset; /* the lowest one; as large as that: no wave has pushed anything */
 	uint32_t mqd_wave_offset;  /* the highest one; as large as that: the state of no wave was saved */
+	/* Filled by mes_list(), where a queue of the process is made again. */
+	bool is_restored;	   /* this one comes back by RESTORE: only its number matters */
+	uint32_t mapped_id;	   /* of the GPU in offsets of /dev/kfd */
+	uint32_t actual_id, minor; /* of the GPU, where it is now */
+	uint64_t done;		   /* packets from the begin of the ring on; of an SDMA queue, bytes that it has read in its life */
+	uint64_t counted;	   /* packets, by firmware that keeps their count in the MQD: for a report alone */
 };
 #define QUEUE_RECORD_SIZE    120u
 #define QUEUE_STACK_SIZE_AT  108u /* of ctl_stack_size in it */

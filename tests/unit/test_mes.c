@@ -421,13 +421,13 @@ static int teardown(void **test)
 #define AGAIN(test) UNIT_TEST(test, setup, teardown)
 
 /* Queue @i, whose memory has these indices. */
-static struct mes_queue a_queue(size_t i, uint32_t type, uint64_t read, uint64_t write)
+static struct queue_record a_queue(size_t i, uint32_t type, uint64_t read, uint64_t write)
 {
 	bool is_compute = type == QUEUE_TYPE_COMPUTE;
 
 	memory[i].head.read = read;
 	memory[i].head.write = write;
-	return (struct mes_queue){
+	return (struct queue_record){
 		.number = (uint32_t)i,
 		.type = type,
 		.gpu_id = USER_GPU,
@@ -437,12 +437,12 @@ static struct mes_queue a_queue(size_t i, uint32_t type, uint64_t read, uint64_t
 		.doorbell = (uint32_t)i + (is_compute ? 0 : SDMA_FIRST),
 		.percent = 100,
 		.priority = 5,
-		.ring = (uintptr_t)memory[i].ring,
+		.ring_address = (uintptr_t)memory[i].ring,
 		.ring_size = RING_BYTES,
-		.read_index = (uintptr_t)&memory[i].head.read,
-		.write_index = (uintptr_t)&memory[i].head.write,
-		.stack_size = STACK,
-		.at = is_compute ? read % PACKETS : read,
+		.read_address = (uintptr_t)&memory[i].head.read,
+		.write_address = (uintptr_t)&memory[i].head.write,
+		.mqd_stack_size = STACK,
+		.done = is_compute ? read % PACKETS : read,
 	};
 }
 
@@ -458,7 +458,7 @@ static void ring_is_as_before(size_t i)
 		assert_int_equal(memory[i].ring[k], (uint8_t)(k * 7 + i));
 }
 
-static int make_again(const struct mes_queue *queues, size_t nr)
+static int make_again(const struct queue_record *queues, size_t nr)
 {
 	int err = mes_make_again(OWN_KFD, getpid(), queues, nr);
 
@@ -558,11 +558,11 @@ static void has_come_back(const struct one *row)
 ROW_TEST(one_is_made_again, ones, what, setup, teardown)
 {
 	const struct one *row = *unit_state;
-	struct mes_queue queue = a_queue(0, row->is_sdma ? QUEUE_TYPE_SDMA : QUEUE_TYPE_COMPUTE, row->read, row->write);
+	struct queue_record queue = a_queue(0, row->is_sdma ? QUEUE_TYPE_SDMA : QUEUE_TYPE_COMPUTE, row->read, row->write);
 
 	prepare(row);
 	queue.counted = row->is_lower ? row->read : 0;
-	queue.at = row->at_packet ? row->at_packet - 1 : queue.at;
+	queue.done = row->at_packet ? row->at_packet - 1 : queue.done;
 	queue.doorbell = row->doorbell ? row->doorbell : queue.doorbell;
 	queue.mapped_id = row->mapped_id ? row->mapped_id : queue.mapped_id;
 	assert_int_equal(make_again(&queue, 1), row->err);
@@ -577,7 +577,7 @@ ROW_TEST(one_is_made_again, ones, what, setup, teardown)
 
 AGAIN(all_queues_of_a_process_come_back)
 {
-	struct mes_queue queues[] = {
+	struct queue_record queues[] = {
 		a_queue(0, QUEUE_TYPE_SDMA, 280, 280),
 		a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70),
 		a_queue(2, QUEUE_TYPE_COMPUTE, 3, 5),
@@ -597,7 +597,7 @@ AGAIN(all_queues_of_a_process_come_back)
 
 AGAIN(numbers_that_are_free_are_filled_meanwhile)
 {
-	struct mes_queue queues[] = { a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70), a_queue(3, QUEUE_TYPE_SDMA, 28, 28) };
+	struct queue_record queues[] = { a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70), a_queue(3, QUEUE_TYPE_SDMA, 28, 28) };
 
 	queues[1].doorbell = SDMA_FIRST;
 	assert_int_equal(make_again(queues, 2), 0);
@@ -609,7 +609,7 @@ AGAIN(numbers_that_are_free_are_filled_meanwhile)
 
 AGAIN(queues_that_restore_brings_back_have_their_numbers)
 {
-	struct mes_queue queues[] = { { .is_restored = true, .number = 0 }, a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70) };
+	struct queue_record queues[] = { { .is_restored = true, .number = 0 }, a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70) };
 
 	queues[1].doorbell = 0;
 	first_free_number = 1;
@@ -621,7 +621,7 @@ AGAIN(queues_that_restore_brings_back_have_their_numbers)
 /* Another process has the second, and the first, third and fourth are free. */
 AGAIN(an_sdma_queue_gets_its_number_whatever_is_free_below)
 {
-	struct mes_queue queues[] = {
+	struct queue_record queues[] = {
 		a_queue(0, QUEUE_TYPE_SDMA, 28, 28),
 		a_queue(1, QUEUE_TYPE_COMPUTE, 70, 70),
 		a_queue(2, QUEUE_TYPE_SDMA, 0, 0),
@@ -640,7 +640,7 @@ AGAIN(an_sdma_queue_gets_its_number_whatever_is_free_below)
 
 AGAIN(without_its_kfd_file_nothing_can_be_made)
 {
-	struct mes_queue queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
+	struct queue_record queue = a_queue(0, QUEUE_TYPE_COMPUTE, 70, 70);
 
 	close(kfd_file);
 	assert_int_equal(make_again(&queue, 1), -EBADMSG);
@@ -693,7 +693,7 @@ static struct kfd_state state(void)
 	return ret;
 }
 
-static int list(unsigned int gfx, struct mes_queue **ret, size_t *ret_nr)
+static int list(unsigned int gfx, struct queue_record **ret, size_t *ret_nr)
 {
 	struct topology *topology = machine(gfx);
 	struct kfd_state s = state();
@@ -715,7 +715,7 @@ static enum mes_verdict judge(void)
 
 TEST(queues_are_listed_by_number)
 {
-	struct mes_queue *queues;
+	struct queue_record *queues;
 	uint32_t *mqd;
 	size_t nr;
 
@@ -729,9 +729,9 @@ TEST(queues_are_listed_by_number)
 	assert_int_equal(list(110000, &queues, &nr), 0);
 	assert_int_equal(nr, 2);
 	assert_int_equal(queues[0].number, 0);
-	assert_int_equal(queues[1].at, 70 % PACKETS);
+	assert_int_equal(queues[1].done, 70 % PACKETS);
 	assert_int_equal(queues[1].counted, 70);
-	assert_int_equal(queues[1].stack_size, STACK);
+	assert_int_equal(queues[1].mqd_stack_size, STACK);
 	assert_int_equal(queues[1].mapped_id, GPU);
 	assert_int_equal(queues[1].actual_id, GPU);
 	assert_int_equal(queues[1].minor, MINOR);
@@ -742,7 +742,7 @@ TEST(queues_are_listed_by_number)
 
 TEST(a_queue_that_runs_on_some_cus_is_not_made_again)
 {
-	struct mes_queue *queues;
+	struct queue_record *queues;
 	size_t nr;
 
 	fixture_begin(&records, 1, 0);
@@ -805,7 +805,7 @@ TEST(an_sdma_queue_in_a_copy_is_busy)
 
 static void is_never(uint64_t at, uint32_t value, const char *why)
 {
-	struct mes_queue *queues;
+	struct queue_record *queues;
 	size_t nr;
 
 	fixture_begin(&records, 1, 0);
