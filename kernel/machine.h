@@ -4,6 +4,7 @@
 #define KERNEL_MACHINE_H
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -99,6 +100,13 @@ void turn_end(int claims);
  * with huge pages where the kernel has them. 0 or -errno, no message.
  */
 int mount_memory(const char *path);
+
+/* Memory that the caller may still use for such files. */
+struct memory_room {
+	uint64_t bytes;	   /* UINT64_MAX: not known */
+	char by[PATH_MAX]; /* what has the least: "the machine", or the directory of a cgroup */
+};
+void memory_ask_room(struct memory_room *ret);
 
 /* ---- device nodes: recognised and opened wherever the caller is ---- */
 

@@ -93,6 +93,27 @@ static int list_discarded(const struct kfd_state *state, const struct discard *d
 	return err;
 }
 
+uint64_t pages_bytes(const struct gpu_process *process)
+{
+	const struct kfd_state *state = &process->state;
+	struct discard discard = { 0 }, list = { 0 };
+	uint64_t bytes = 0;
+
+	discard_read(process->file.pid, &discard);
+	for (size_t i = 0; i < state->nr_records; i++) {
+		if (!kfd_state_owns(state, i))
+			continue;
+		bytes += state->bos[i].size;
+		if (!state->bos[i].share.buffer)
+			discard_in_bo(&discard, &state->bos[i], 0, &list); /* out of memory: it counts as needed */
+	}
+	for (size_t i = 0; i < list.nr; i++)
+		bytes -= list.ranges[i].to - list.ranges[i].from;
+	discard_done(&discard);
+	discard_done(&list);
+	return bytes;
+}
+
 static int open_pages_file(struct content_gpu *gpu, int id, uint32_t minor, enum direction direction)
 {
 	char *name = gpu->pages_name;

@@ -19,6 +19,9 @@ struct worker;
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally);
 
+/* How many bytes pages_dump() would write for a process, at most: zeros take no room on a disk or in memory. */
+uint64_t pages_bytes(const struct gpu_process *process);
+
 /*
  * Fills the BOs of a process and verifies the checksums that are known. If @worker (NULL: none) takes the job, it does the
  * work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is -1.

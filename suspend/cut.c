@@ -145,6 +145,17 @@ int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t
 	return err;
 }
 
+uint64_t cut_bytes(struct cut *cut)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < cut->nr; i++) {
+		choose_contents(&cut->processes[i]);
+		bytes += pages_bytes(&cut->processes[i].gpu);
+	}
+	return bytes;
+}
+
 int cut_copy(struct cut *cut, const char *dir, bool out)
 {
 	_cleanup_free_ struct gpu_process **list = NULL;

@@ -136,6 +136,8 @@ void place_path(const char *dir, char path[PATH_MAX]);
 int place_choose(const char *dir, uint64_t id, struct place *ret);
 /* Makes it when records name it: what no record names would stay when the command is killed. *ret_fd: the caller's. */
 int place_make(const struct place *place, int *ret_fd);
+/* Whether so many bytes have room there. */
+int place_check_room(const char *dir, int fd, uint64_t bytes);
 /* Opens the directory that a record names, for reading. */
 int place_open(const char *dir, int *ret_fd);
 /* Removes the data of a process. */
@@ -178,6 +180,8 @@ int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t
 void cut_end(struct cut *cut);
 /* Nodes and minors, when the state is there; the descriptors of render nodes. */
 int process_look(struct cut *cut, struct process *process);
+/* The bytes of all buffers that go. */
+uint64_t cut_bytes(struct cut *cut);
 /* Copies contents of all processes with this directory, out or in, those of buffers that go and have a dma-buf. */
 int cut_copy(struct cut *cut, const char *dir, bool out);
 int cut_report(const struct cut *cut, struct suspend_result *ret);

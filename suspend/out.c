@@ -272,15 +272,18 @@ static int cut_change(struct cut *cut)
 
 static int cut_save(struct cut *cut, int dir)
 {
-	int err;
+	const char *name = cut->processes[0].head.dir;
+	int err = place_check_room(name, dir, cut_bytes(cut));
 
+	if (err)
+		return err;
 	criu_use_image_dir(dir);
-	err = cut_copy(cut, cut->processes[0].head.dir, true);
+	err = cut_copy(cut, name, true);
 	criu_use_image_dir(-1);
 	close_dmabufs(cut);
 	/* Contents that are not on the disk yet are no reason to free the others. */
 	if (!err && syncfs(dir))
-		err = fail(-errno, "%s: cannot be written: %m", cut->processes[0].head.dir);
+		err = fail(-errno, "%s: cannot be written: %m", name);
 	return err;
 }
 

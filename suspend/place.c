@@ -12,9 +12,11 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 #include "image/image.h"
 #include "suspend/internal.h"
@@ -196,6 +198,34 @@ int place_make(const struct place *place, int *ret_fd)
 	if (mkdir(path, 0700))
 		return fail(-errno, "%s: cannot be made: %m", place->dir);
 	return place_open(place->dir, ret_fd);
+}
+
+static bool is_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+int place_check_room(const char *dir, int fd, uint64_t bytes)
+{
+	struct memory_room memory;
+	struct statvfs fs;
+
+	if (!fstatvfs(fd, &fs) && fs.f_blocks && (uint64_t)fs.f_bfree * fs.f_frsize < bytes)
+		return fail(-ENOSPC,
+			    "%s: the buffer data need %" PRIu64 " bytes, and %" PRIu64
+			    " are free there: make room, or put them elsewhere (-D DIR)",
+			    dir, bytes, (uint64_t)fs.f_bfree * fs.f_frsize);
+	if (!is_in_memory(fd))
+		return 0;
+	memory_ask_room(&memory);
+	if (bytes <= memory.bytes)
+		return 0;
+	return fail(-ENOSPC,
+		    "the buffer data need %" PRIu64 " bytes of memory, and %s has %" PRIu64
+		    " available: make room, or put them on a disk (-D DIR)",
+		    bytes, memory.by, memory.bytes);
 }
 
 void place_remove(const struct record_head *head)

@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <utime.h>
 
 #include "unit.h"
@@ -33,6 +36,25 @@ bool image_name_parse(const char *name, struct image_name *ret)
 {
 	*ret = (struct image_name){ .kind = IMAGE_PAGES };
 	return sscanf(name, "amdgpu-pages-%u-", &ret->id) == 1;
+}
+
+static uint64_t available;
+STUB(void, memory_ask_room, (struct memory_room *ret),
+     (void)(*ret = (struct memory_room){ .bytes = available, .by = "the machine" }))
+
+static long file_system; /* type */
+static uint64_t nr_free; /* blocks of 4096 bytes */
+
+int __wrap_fstatfs(int fd, struct statfs *ret)
+{
+	*ret = (struct statfs){ .f_type = file_system };
+	return 0;
+}
+
+int __wrap_fstatvfs(int fd, struct statvfs *ret)
+{
+	*ret = (struct statvfs){ .f_blocks = 1000, .f_bfree = nr_free, .f_frsize = 4096 };
+	return 0;
 }
 
 /* As a mount: a directory of another device would be needed. */
@@ -386,6 +408,22 @@ TEST(what_an_earlier_boot_of_this_machine_has_left_is_removed_and_nothing_else)
 	is_initial_ns = true;
 	put("machine-id", "");
 	assert_true(left("amdgpu-suspend-0000000000000000-1111111111111111-2222222222222222"));
+}
+
+TEST(room_for_the_data_is_asked_for_where_they_go)
+{
+	boot();
+	file_system = EXT4_SUPER_MAGIC;
+	nr_free = 10;
+	available = 0; /* of no account for a disk */
+	assert_int_equal(place_check_room("/disk", 0, 40960), 0);
+	assert_int_equal(place_check_room("/disk", 0, 40961), -ENOSPC);
+	expect_text("/disk: the buffer data need 40961 bytes, and 40960 are free there");
+	file_system = TMPFS_MAGIC;
+	available = 8192;
+	assert_int_equal(place_check_room("/memory", 0, 8192), 0);
+	assert_int_equal(place_check_room("/memory", 0, 8193), -ENOSPC);
+	expect_text("need 8193 bytes of memory, and the machine has 8192 available");
 }
 
 TEST(data_in_memory_are_in_a_file_system_that_is_mounted_once)

@@ -78,6 +78,7 @@ static struct model {
 static struct run {
 	int nr;
 	unsigned int nr_points, die_at, fail_at;
+	bool no_room;
 	char wrong[256];
 } * now;
 
@@ -610,6 +611,10 @@ static int copy(const struct gpu_process *process, bool out)
 	}
 	return 0;
 }
+
+/* More than any disk has, where there is to be no room. */
+STUB(uint64_t, pages_bytes, (const struct gpu_process *process), now->no_room ? UINT64_MAX / 4 : 1)
+STUB(void, memory_ask_room, (struct memory_room *ret), (void)(ret->bytes = UINT64_MAX))
 
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
@@ -1261,6 +1266,19 @@ TEST(several_processes_are_suspended_all_or_none_whatever_fails)
 			expect_whole(at);
 		complete(at);
 	}
+}
+
+TEST(a_suspend_without_room_for_the_data_is_refused_before_a_byte_is_copied)
+{
+	make_processes(2);
+	now->no_room = true;
+	memset(disks, 0, MAX_NR * sizeof(*disks));
+	assert_int_equal(run(suspend_once, 0, 0), 1);
+	for (size_t i = 0; i < MAX_BOS; i++)
+		assert_int_equal(disks[0][i], 0);
+	expect_whole(0);
+	assert_int_equal(state_of(0), STATE_RUNNING);
+	assert_int_equal(access(contents, F_OK), -1);
 }
 
 TEST(one_of_several_that_are_suspended_can_be_resumed_alone)
