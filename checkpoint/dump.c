@@ -84,6 +84,8 @@ static void process_let_go(struct gpu_process *process)
 
 int dump_check_complete(const struct dump *dump)
 {
+	if (dump && !dump->started)
+		return refuse_suspended_unseen();
 	if (!dump || dump->nr_named == dump->nr_processes)
 		return 0;
 	return fail(-ENODATA, "criu has not asked for the device files of %zu of %zu processes with AMD GPUs: nothing of "
@@ -461,7 +463,7 @@ bool dump_has_state(pid_t pid)
 int dump_pause_with(struct dump *dump, pid_t pid)
 {
 	struct task_files files = { 0 };
-	bool is_ours = dump->started || dump_has_state(pid);
+	bool is_ours = dump->started || dump_has_state(pid) || task_find_mark(pid, -1) >= 0;
 
 	if (!is_ours) {
 		if (task_files_collect_one(pid, drm_is_amd, &files))

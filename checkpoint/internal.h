@@ -297,6 +297,8 @@ int refuse_context(pid_t pid);
 
 /* One of the tasks, which amdgpu-checkpoint has suspended: its queues must not run. */
 int refuse_suspended(const struct task_files *files);
+/* The same of tasks without AMD files: criu before 4.0 asks about none of those, and another plugin may keep the question. */
+int refuse_suspended_unseen(void);
 
 /*
  * A file of a render node in a task without /dev/kfd, unless it holds nothing; @is_saved: nothing but what is saved of

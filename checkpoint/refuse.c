@@ -14,13 +14,27 @@
 
 /* ---- processes and files ---- */
 
+static int refuse_marked(const int *pids, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (task_find_mark(pids[i], -1) >= 0)
+			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is not there: resume it first "
+				    "(\"amdgpu-checkpoint resume %d\")", pids[i], pids[i]);
+	return 0;
+}
+
 int refuse_suspended(const struct task_files *files)
 {
-	for (size_t i = 0; i < files->nr_pids; i++)
-		if (task_find_mark(files->pids[i], -1) >= 0)
-			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is not there: resume it first "
-				    "(\"amdgpu-checkpoint resume %d\")", files->pids[i], files->pids[i]);
-	return 0;
+	return refuse_marked(files->pids, files->nr_pids);
+}
+
+int refuse_suspended_unseen(void)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	int err = tasks_list_traced(&pids, &nr);
+
+	return err ? err : refuse_marked(pids, nr);
 }
 
 /*

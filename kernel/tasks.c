@@ -354,8 +354,7 @@ int task_files_collect_one(pid_t pid, int (*is_amd)(int fd), struct task_files *
 	return task_files_collect_of(pids, 1, is_amd, ret);
 }
 
-/* Those that the calling thread traces. */
-static int list_traced(int **ret_pids, size_t *ret_nr)
+int tasks_list_traced(int **ret_pids, size_t *ret_nr)
 {
 	_cleanup_free_ int *pids = NULL;
 	pid_t self = gettid();
@@ -376,7 +375,7 @@ int task_files_collect(int (*is_amd)(int fd), struct task_files *ret)
 {
 	int *pids = NULL;
 	size_t nr = 0;
-	int err = list_traced(&pids, &nr);
+	int err = tasks_list_traced(&pids, &nr);
 
 	return err ? err : task_files_collect_of(pids, nr, is_amd, ret);
 }
@@ -393,7 +392,7 @@ int tasks_end_with_tracer(void)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
-	int err = list_traced(&pids, &nr);
+	int err = tasks_list_traced(&pids, &nr);
 
 	if (err)
 		return err;

@@ -48,6 +48,9 @@ void task_files_done(struct task_files *files);
 /* A copy of an open file of a task, which the caller owns; -errno without a message. */
 int task_take_file(pid_t pid, int number);
 
+/* The tasks that the calling thread traces, ascending. Heap memory of the caller. 0, or -errno after fail(). */
+int tasks_list_traced(int **ret_pids, size_t *ret_nr);
+
 /*
  * The tasks that the calling thread traces, which are stopped, die with it from now on, until it lets them go. 0, or
  * -errno after fail().

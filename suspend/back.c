@@ -338,6 +338,17 @@ static int read_record(struct process *process)
 	return process->has_ended ? 0 : record_check(&process->head);
 }
 
+/* Nothing has changed in this process, as far as this record knows: then somebody else has suspended it, from a pid
+ * namespace in which it has another number. */
+static int check_owner(const struct process *process)
+{
+	pid_t pid = process->head.pid;
+
+	if (process->head.phase != PHASE_COPYING || task_find_mark(pid, -1) < 0)
+		return 0;
+	return fail(-EALREADY, "pid %d: has been suspended in another pid namespace since: resume it there", pid);
+}
+
 /* Whoever has continued a process since, as Slurm does before it thaws one, has done so for good. */
 static int note_continued(struct process *process)
 {
@@ -368,6 +379,8 @@ static int take_process(struct cut *cut, struct process *process)
 	if (err == -ENOENT)
 		return fail(-EAGAIN, "pid %d: somebody else has resumed it meanwhile", process->head.pid);
 	if (!err)
+		err = check_owner(process);
+	if (!err)
 		err = note_continued(process);
 	if (!err)
 		err = take_kfd(process);
@@ -375,9 +388,9 @@ static int take_process(struct cut *cut, struct process *process)
 		err = read_count(process);
 	if (!err && process->head.nr_devices)
 		err = process_look(cut, process);
-	if (!err && process_has_kfd(process))
+	if (!err)
 		err = still_look(cut, process);
-	if (!err && process_has_kfd(process) && process->head.phase != PHASE_COPYING)
+	if (!err && process->head.phase != PHASE_COPYING)
 		inject_adopt(&process->inject, &process->head.thread);
 	return err;
 }
@@ -547,7 +560,7 @@ static int finish_calls(struct process *process)
 static int queues_run(struct process *process)
 {
 	bool is_changed = process->head.phase != PHASE_COPYING;
-	int err = is_changed && process_has_kfd(process) ? finish_calls(process) : 0;
+	int err = is_changed ? finish_calls(process) : 0;
 
 	kfd_close_dmabufs(&process->gpu.state);
 	if (!err && process_has_kfd(process))

@@ -71,21 +71,20 @@ static int own_kfd_find(const struct cut *cut, struct process *process, const st
 static int check_unsuspended(pid_t pid)
 {
 	struct record_head head;
-	int err;
+	int err = record_find(pid, &head);
+	bool is_marked = task_find_mark(pid, -1) >= 0;
 
-	if (task_find_mark(pid, -1) >= 0)
-		return fail(-EALREADY, "pid %d: is suspended already (\"amdgpu-checkpoint resume %d\")", pid, pid);
-	err = record_find(pid, &head);
 	if (!err && record_is_alive(&head))
-		return fail(-EALREADY,
-			    "pid %d: is being suspended, or a suspend of it was killed "
-			    "(\"amdgpu-checkpoint resume %d\")",
-			    pid, pid);
+		return fail(-EALREADY, "pid %d: is %s (\"amdgpu-checkpoint resume %d\")", pid,
+			    is_marked ? "suspended already" : "being suspended, or a suspend of it was killed", pid);
 	if (!err)
 		record_remove(&head);
 	/* Another process has this number in another pid namespace. */
 	if (err == -EXDEV)
 		fail_clear();
+	if (is_marked)
+		return fail(-EALREADY, "pid %d: is suspended already, in another pid namespace or container: resume it there",
+			    pid);
 	return err == -ENOENT || err == -EXDEV ? 0 : err;
 }
 
@@ -208,6 +207,7 @@ static void close_dmabufs(struct cut *cut)
 		kfd_close_dmabufs(&cut->processes[i].gpu.state);
 }
 
+/* Without /dev/kfd it has only the mark, by which others know that it is suspended. */
 static int vram_give_up(struct process *process)
 {
 	int err = inject_begin(&process->inject);
@@ -236,8 +236,7 @@ static int cut_try(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (process_has_kfd(process))
-			err = still_look(cut, process);
+		err = still_look(cut, process);
 		process->head.was_stopped = hold_is_stopped(&process->hold);
 		if (!err)
 			err = record_set(process, PHASE_TRYING);
@@ -245,8 +244,7 @@ static int cut_try(struct cut *cut)
 	if (!err)
 		err = still_for_calls(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (process_has_kfd(&cut->processes[i]))
-			err = calls_try(&cut->processes[i]);
+		err = calls_try(&cut->processes[i]);
 	still_after(cut, false);
 	return err;
 }
@@ -261,8 +259,7 @@ static int cut_change(struct cut *cut)
 		return err;
 	}
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (process_has_kfd(&cut->processes[i]))
-			err = vram_give_up(&cut->processes[i]);
+		err = vram_give_up(&cut->processes[i]);
 	still_freeze(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = record_set(&cut->processes[i], PHASE_SUSPENDED);

@@ -104,9 +104,13 @@ static int read_boot(char boot[40])
 	return err ? fail(err, "/proc/sys/kernel/random/boot_id: %m") : 0;
 }
 
-/* Namespaces, boot and writer, as they are here. */
+/* Namespaces, boot and writer, as they are here. All that is known of processes is from /proc. */
 static int fill_here(struct record_head *head)
 {
+	char self[32] = "";
+
+	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atoi(self) != getpid())
+		return fail(-EOPNOTSUPP, "/proc is of another pid namespace: mount that of this one (unshare --mount-proc)");
 	head->pid_ns = namespace_inode("pid");
 	head->time_ns = namespace_inode("time");
 	snprintf(head->writer, sizeof(head->writer), "%s", plugin_version);

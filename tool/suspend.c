@@ -219,7 +219,8 @@ int command_resume(const struct arguments *arguments)
 		return status;
 	if (arguments->nr_pids == 1 && task_find_mark(arguments->pids[0], -1) >= 0)
 		return complain(
-			"pid %d: is suspended, and nothing here says where its memory is (in another mount namespace?)",
+			"pid %d: is suspended, and nothing here says where its memory is: resume it where it was suspended (in "
+			"another pid namespace, or in a container)",
 			arguments->pids[0]);
 	if (arguments->nr_pids == 1 && !arguments->tree && !arguments->cgroup)
 		return resume_queues(arguments->pids[0]);

@@ -197,8 +197,11 @@ TEST(what_a_process_does_not_need_is_told_to_the_engine)
 	assert_int_equal(dump(), 0);
 	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb(1032-4104)>8-aaaa(1032-4104)");
 	assert_non_null(strstr(log_text, "gpu 0xbbbb: pid 1008 does not need 3072 bytes, which will be zeros"));
+	assert_int_equal(pages_bytes(&processes[0].saved), 8192);
+	assert_int_equal(pages_bytes(&processes[1].saved), 2 * (4096 - 3072));
 	shared = true;
 	assert_int_equal(dump(), 0);
+	assert_int_equal(pages_bytes(&processes[1].saved), 2 * 4096 - 3072);
 	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb>8-aaaa(1032-4104)");
 	shared = false;
 	declared[0].to = 0;

@@ -24,9 +24,9 @@
 #include "share/share.h"
 #include "suspend/suspend.h"
 
-#define PID	     4711 /* and those after it */
+#define PID	     5242880 /* and those after it: more than Linux has */
 #define MAX_NR	     2
-#define CHILD	     4719 /* of the first */
+#define CHILD	     (PID + 8) /* of the first */
 #define GPU	     0x1234u
 #define MINOR	     128u
 #define KFD	     5
@@ -60,7 +60,7 @@ static struct model {
 	struct buffer bos[MAX_BOS]; /* ascending numbers */
 	size_t nr;
 	struct mapping vmas[NR_VMAS];
-	bool queues_stand, stopped, held, in_call, marked, memory_mapped;
+	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
 	bool has_cgroup, frozen[2], is_thawed_meanwhile; /* frozen: the cgroup above, and its own */
 	bool is_continued;				 /* while it is held */
@@ -374,9 +374,10 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 {
 	static struct task_file files[MAX_NR];
 
-	*ret = (struct task_files){ .files = files, .count = nr };
+	*ret = (struct task_files){ .files = files };
 	for (size_t i = 0; i < nr; i++)
-		files[i] = (struct task_file){ pids[i], KFD, task_take_file(pids[i], KFD), 0 };
+		if (!models[pids[i] - PID].no_kfd)
+			files[ret->count++] = (struct task_file){ pids[i], KFD, task_take_file(pids[i], KFD), 0 };
 	free(pids);
 	return 0;
 }
@@ -939,7 +940,7 @@ int __wrap_list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
 	char to[PATH_MAX];
 
-	if (strcmp(path, "/proc") && strncmp(path, "/proc/47", 8))
+	if (strcmp(path, "/proc") && strncmp(path, "/proc/5242", 10))
 		return __real_list_numbers(dir_fd, redirect(path, to), ret, ret_nr);
 	*ret = calloc(2, sizeof(**ret));
 	(*ret)[0] = path[5] ? 4 : PID;
@@ -964,7 +965,7 @@ ssize_t __wrap_readlink(const char *path, char *to, size_t size)
 int __real_stat_quietly(int dir, const char *path, struct stat *st);
 int __wrap_stat_quietly(int dir, const char *path, struct stat *st)
 {
-	if (strncmp(path, "/proc/47", 8))
+	if (strncmp(path, "/proc/5242", 10))
 		return __real_stat_quietly(dir, path, st);
 	*st = (struct stat){ .st_mode = S_IFCHR, .st_rdev = makedev(226, MINOR) };
 	return 0;
@@ -1238,13 +1239,14 @@ static int resume_first(void)
 
 TEST(several_processes_are_suspended_all_or_none_whenever_the_command_dies)
 {
-	for (size_t how = 0; how < 2; how++)
+	for (size_t how = 0; how < 4; how++)
 		for (unsigned int at = 1, died = 1; died; at += 1 + at / 30) {
 			make_processes(2);
+			models[1].no_kfd = how & 2;
 			died = run(suspend_once, at, 0) < 0;
 			expect_all_or_none(at);
-			assert_int_equal(run(how ? take_back : resume_first, 0, 0), 0);
-			if (how || state_of(1) != STATE_SUSPENDED)
+			assert_int_equal(run(how & 1 ? take_back : resume_first, 0, 0), 0);
+			if (how & 1 || state_of(1) != STATE_SUSPENDED)
 				expect_whole(at);
 			complete(at);
 		}
@@ -1279,6 +1281,29 @@ TEST(a_suspend_without_room_for_the_data_is_refused_before_a_byte_is_copied)
 	expect_whole(0);
 	assert_int_equal(state_of(0), STATE_RUNNING);
 	assert_int_equal(access(contents, F_OK), -1);
+}
+
+TEST(a_process_without_a_gpu_is_known_as_suspended_too)
+{
+	make_processes(2);
+	models[1].no_kfd = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_true(models[1].stopped && models[1].marked && !models[1].in_call);
+	complete(0);
+}
+
+/* Of a process that was suspended under another number there is an older record here, in which nothing has changed. */
+TEST(a_record_of_before_does_not_let_the_queues_of_a_suspended_process_run)
+{
+	make_process();
+	assert_int_equal(run(suspend_once, 1, 0), -1);
+	for (unsigned int at = 1; state_of(0) == STATE_RUNNING; at++)
+		run(suspend_once, at, 0);
+	assert_int_equal(state_of(0), STATE_HALF);
+	model->marked = true;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	model->marked = false;
+	complete(0);
 }
 
 TEST(one_of_several_that_are_suspended_can_be_resumed_alone)
