@@ -395,7 +395,7 @@ static int take_process(struct cut *cut, struct process *process)
 	return err;
 }
 
-/* Adds the processes of a suspend; with @middle only those that are not suspended. */
+/* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at work. */
 static int add_others(struct cut *cut, uint64_t id, bool middle)
 {
 	_cleanup_free_ int *pids = NULL;
@@ -408,7 +408,8 @@ static int add_others(struct cut *cut, uint64_t id, bool middle)
 		struct record_head head;
 
 		err = record_find(pids[i], &head);
-		if (!err && head.id == id && !(middle && head.phase == PHASE_SUSPENDED))
+		if (!err && head.id == id &&
+		    !(middle && (head.phase == PHASE_SUSPENDED || proc_status(pids[i], "TracerPid", 10))))
 			pids[target.nr++] = pids[i];
 		err = err == -ENOENT ? 0 : err;
 	}

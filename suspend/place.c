@@ -189,11 +189,16 @@ int place_choose(const char *dir, uint64_t id, struct place *ret)
 
 int place_make(const struct place *place, int *ret_fd)
 {
+	_cleanup_close_ int base = -1;
 	char path[PATH_MAX];
+	int err;
 
 	place_path(place->base, path);
 	if (place->is_new_base && mkdir(path, 0700) && errno != EEXIST)
 		return fail(-errno, "%s: cannot be made: %m", place->base);
+	err = place_open(place->base, &base);
+	if (err)
+		return err;
 	place_path(place->dir, path);
 	if (mkdir(path, 0700))
 		return fail(-errno, "%s: cannot be made: %m", place->dir);

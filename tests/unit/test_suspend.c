@@ -60,6 +60,7 @@ static struct model {
 	struct buffer bos[MAX_BOS]; /* ascending numbers */
 	size_t nr;
 	struct mapping vmas[NR_VMAS];
+	bool is_traced; /* by another command */
 	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
 	bool has_cgroup, frozen[2], is_thawed_meanwhile; /* frozen: the cgroup above, and its own */
@@ -919,11 +920,16 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	FILE *f;
 
-	if (!strstr(path, "/smaps"))
+	if (!strstr(path, "/smaps") && strncmp(path, "/proc/5242", 10))
 		return __real_fopen(path, mode);
 	select_pid(atoi(path + strlen("/proc/")));
 	f = tmpfile();
 	assert_non_null(f);
+	if (strstr(path, "/status")) {
+		fprintf(f, "Name:\tjob\nTracerPid:\t%d\n", model->is_traced);
+		rewind(f);
+		return f;
+	}
 	for (size_t i = 0; i < NR_VMAS; i++) {
 		const struct mapping *vma = &model->vmas[i];
 
@@ -1303,6 +1309,33 @@ TEST(a_record_of_before_does_not_let_the_queues_of_a_suspended_process_run)
 	model->marked = true;
 	assert_int_equal(run(resume_once, 0, 0), 1);
 	model->marked = false;
+	complete(0);
+}
+
+static int resume_second(void)
+{
+	const struct suspend_target target = { .pids = pids + 1, .nr = 1 };
+	struct suspend_result result = { 0 };
+	int err = suspend_back(&target, 0, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+TEST(processes_of_one_suspend_are_resumed_by_two_commands_at_once)
+{
+	unsigned int at = 1;
+
+	make_processes(2);
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	while (state_of(1) == STATE_SUSPENDED)
+		run(resume_second, at++, 0);
+	assert_int_equal(state_of(1), STATE_HALF);
+	models[1].is_traced = true;
+	assert_int_equal(run(resume_first, 0, 0), 0);
+	assert_int_equal(state_of(0), STATE_RUNNING);
+	assert_int_equal(state_of(1), STATE_HALF);
+	models[1].is_traced = false;
 	complete(0);
 }
 
