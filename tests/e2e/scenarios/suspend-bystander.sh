@@ -57,8 +57,10 @@ kill "$sleeper"
 # What an earlier boot has left on a disk is removed by the next suspend there, if it is this machine's; so says its name.
 ! [ -e /etc/machine-id ] || cp /etc/machine-id "$work/machine-id"
 echo 0123456789abcdef0123456789abcdef >/etc/machine-id
-mkdir -p "$work/disk/amdgpu-suspend-0123456789abcdef-1111111111111111-2222222222222222" "$work/disk/mine"
-touch "$work"/disk/*/amdgpu-pages-1-1.img
+for dir in amdgpu-suspend-0123456789abcdef-1111111111111111-2222222222222222 mine; do
+	mkdir -p "$work/disk/$dir"
+	touch "$work/disk/$dir/amdgpu-pages-1-1.img"
+done
 job_start --vram 2M
 tool_run suspend -D "$work/disk" "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
 [ "$(find "$work/disk" -path '*-1111111111111111-*')" = "" ] || fail "left: $(find "$work/disk")"
