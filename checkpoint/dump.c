@@ -264,21 +264,82 @@ static int check_restorable(struct dump *dump)
 	return err;
 }
 
+/* ---- queues that this driver restores between kernels only ---- */
+
+/* For how long queues run at least before they are looked at again. */
+#define RUN_SECONDS 0.02
+
+/* What the KFD saves of each process. @ret_busy: one would be refused, and not when its queues have ended what they do. */
+static int checkpoint_all(struct dump *dump, bool *ret_busy)
+{
+	int err = 0;
+
+	*ret_busy = false;
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		struct gpu_process *process = dump->processes[i];
+
+		if (process->no_kfd)
+			continue;
+		err = kfd_checkpoint(process->file.fd, process->file.pid, &process->state);
+		if (err)
+			return err;
+		standin_drop(&process->state);
+		*ret_busy |= limits_are_busy(&process->state, dump->machine, &dump->driver, is_forced(dump));
+	}
+	return err;
+}
+
+static int let_queues_run(const struct dump *dump, double seconds)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+		struct gpu_process *process = dump->processes[i];
+
+		if (process->no_kfd)
+			continue;
+		kfd_state_done(&process->state);
+		err = kfd_unpause(process->file.fd);
+	}
+	if (err)
+		return fail(err, "cannot let the GPU queues finish their kernels: %m");
+	usleep((useconds_t)(seconds * 1e6));
+	for (size_t i = 0; !err && i < dump->nr_processes; i++)
+		err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);
+	return err;
+}
+
+/*
+ * The states, if possible when queues have ended what they do: no task runs that could give them more. They run at least for
+ * as long as it took to look at them, which is longer than most kernels where a process is large.
+ */
+static int checkpoint_when_idle(struct dump *dump)
+{
+	double began = monotonic_seconds(), looked = began, now = began;
+	bool busy = false;
+	int err = checkpoint_all(dump, &busy);
+
+	while (!err && busy && (now = monotonic_seconds()) < began + dump->settings->idle_wait_seconds) {
+		err = let_queues_run(dump, now - looked > RUN_SECONDS ? now - looked : RUN_SECONDS);
+		looked = monotonic_seconds();
+		if (!err)
+			err = checkpoint_all(dump, &busy);
+	}
+	if (!err && now > began)
+		pr_info("waited %.3f s for kernels to end%s\n", now - began, busy ? ": some still run" : "");
+	return err;
+}
+
 /* ---- the state of a process, taken ---- */
 
 static int process_take(struct dump *dump, struct gpu_process *process)
 {
 	struct kfd_state *state = &process->state;
 	pid_t pid = process->file.pid;
-	int err = kfd_checkpoint(process->file.fd, pid, state);
+	int err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
 
-	if (err)
-		return err;
-	standin_drop(state);
-	err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
-	if (err)
-		return err;
-	err = kfd_state_nodes(dump->machine, pid, state, &process->nodes);
+	if (!err)
+		err = kfd_state_nodes(dump->machine, pid, state, &process->nodes);
 	return err ? err : stacks_add(state, process->nodes, &dump->driver, false);
 }
 
@@ -314,52 +375,6 @@ static int render_take(struct dump *dump, struct gpu_process *process)
 		if (file->pid == pid && saved_nodes_find(process->nodes, file) < 0)
 			return -EOPNOTSUPP;
 		err = file->pid == pid ? refuse_used_file(file, true) : 0;
-	}
-	return err;
-}
-
-/* ---- queues that are saved between kernels only ---- */
-
-/* How long they may take to end what they do, and for how long they run before they are asked again. */
-#define DRAIN_SECONDS 5
-#define DRAIN_USEC    20000
-
-static int ask_busy(const struct dump *dump, bool *ret)
-{
-	int err = 0;
-
-	*ret = false;
-	for (size_t i = 0; !err && !*ret && i < dump->nr_processes; i++) {
-		const struct gpu_process *process = dump->processes[i];
-		_cleanup_(kfd_state_done) struct kfd_state state = process->state;
-
-		err = process->no_kfd ? 0 : kfd_checkpoint(process->file.fd, process->file.pid, &state);
-		*ret = !err && mes_judge_all(&state, dump->machine) == MES_BUSY;
-	}
-	return err;
-}
-
-/* No task runs that could give them more to do. What is still busy then is refused like all that cannot be restored. */
-static int drain(struct dump *dump)
-{
-	double end = monotonic_seconds() + DRAIN_SECONDS;
-	bool busy = false;
-	int err = 0;
-
-	for (unsigned int i = 0; !busy && i < dump->machine->nr_nodes; i++)
-		busy = mes_maps(dump->machine->nodes[i]);
-	if (busy)
-		err = ask_busy(dump, &busy);
-	while (!err && busy && monotonic_seconds() < end) {
-		for (size_t i = 0; !err && i < dump->nr_processes; i++)
-			err = dump->processes[i]->no_kfd ? 0 : kfd_unpause(dump->processes[i]->file.fd);
-		if (err)
-			return fail(err, "cannot let the GPU queues finish their kernels: %m");
-		usleep(DRAIN_USEC);
-		for (size_t i = 0; !err && i < dump->nr_processes; i++)
-			err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);
-		if (!err)
-			err = ask_busy(dump, &busy);
 	}
 	return err;
 }
@@ -400,6 +415,8 @@ static int take_states(struct dump *dump)
 		.check_partners = dump->settings->flag[SETTING_SHARING_CHECK],
 	};
 	err = share_begin(request, &dump->driver);
+	if (!err)
+		err = checkpoint_when_idle(dump);
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct gpu_process *process = dump->processes[i];
 
@@ -436,10 +453,7 @@ static int pause_all(struct dump *dump)
 			err = pause_file(dump, &dump->files.files[i]);
 	if (!err)
 		err = check_restorable(dump);
-	if (err || !dump->nr_processes)
-		return err;
-	err = drain(dump);
-	return err ? err : take_states(dump);
+	return err || !dump->nr_processes ? err : take_states(dump);
 }
 
 int dump_pause(struct dump *dump)

@@ -24,7 +24,7 @@ struct load {
 	unsigned int seen[SETTING_MAX]; /* line of each key met in it, 0: not yet */
 };
 
-enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_WAIT };
+enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_WAIT, TYPE_SECONDS };
 
 /* The man page has the same words, which a test compares. */
 static const char *const accepted[] = {
@@ -34,6 +34,7 @@ static const char *const accepted[] = {
 	[TYPE_MAP] = "SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like 0000:c1:00.0",
 	[TYPE_PATH] = "absolute path of a file, FIFO or device; empty: none",
 	[TYPE_WAIT] = "auto, early",
+	[TYPE_SECONDS] = "seconds, 0 to 86400",
 };
 
 static const struct {
@@ -54,6 +55,7 @@ static const struct {
 	[SETTING_DEVICE_MAP] = { "KFD_DEVICE_MAP", TYPE_MAP },
 	[SETTING_PROGRESS] = { "KFD_PROGRESS", TYPE_PATH },
 	[SETTING_WAIT] = { "KFD_WAIT", TYPE_WAIT },
+	[SETTING_IDLE_WAIT] = { "KFD_IDLE_WAIT", TYPE_SECONDS },
 };
 
 const char *setting_name(enum setting id)
@@ -66,10 +68,10 @@ const char *setting_accepted(enum setting id)
 	return accepted[rows[id].type];
 }
 
-/* Every flag is set, all else is empty. */
+/* Every flag is set. */
 static void set_defaults(struct settings *ret)
 {
-	*ret = (struct settings){ 0 };
+	*ret = (struct settings){ .idle_wait_seconds = 5 };
 	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
 		ret->flag[i] = true;
 }
@@ -250,6 +252,17 @@ static int parse_wait(const char *text, bool *ret_early)
 	return *ret_early || !strcasecmp(text, "auto") ? 0 : -EINVAL;
 }
 
+static int parse_seconds(const char *text, unsigned int *ret)
+{
+	uint64_t value;
+	int err = parse_number(text, 10, &value);
+
+	if (err || value > 24 * 60 * 60)
+		return -EINVAL;
+	*ret = (unsigned int)value;
+	return 0;
+}
+
 static int parse_value(struct settings *s, enum setting id, const char *text)
 {
 	switch (rows[id].type) {
@@ -263,6 +276,8 @@ static int parse_value(struct settings *s, enum setting id, const char *text)
 		return parse_path(text, s->progress);
 	case TYPE_WAIT:
 		return parse_wait(text, &s->waits_early);
+	case TYPE_SECONDS:
+		return parse_seconds(text, &s->idle_wait_seconds);
 	}
 	return -EINVAL;
 }

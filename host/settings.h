@@ -46,6 +46,7 @@ enum setting {
 	SETTING_DEVICE_MAP,
 	SETTING_PROGRESS,
 	SETTING_WAIT,
+	SETTING_IDLE_WAIT,
 	SETTING_MAX,
 };
 
@@ -60,6 +61,7 @@ struct settings {
 	struct device_map_entry device_map[TOPOLOGY_MAX_NODES];
 	char progress[PATH_MAX]; /* "": no progress file */
 	bool waits_early; /* for contents */
+	unsigned int idle_wait_seconds; /* of a dump, for kernels to end */
 	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };
 

@@ -66,7 +66,7 @@ static inline bool driver_checks_queues(const struct driver_release *driver)
 
 enum limit {
 	LIMIT_NONE, /* nothing is known against it */
-	LIMIT_BUSY, /* of limits_of_gpu(): a dump is refused while a kernel runs there */
+	LIMIT_BUSY, /* nothing, once the queue has ended what it does */
 	LIMIT_UNCLEAR, /* of limits_of_gpu(): LIMIT_BUSY or LIMIT_LOSS, by what this driver of a distribution saves */
 	LIMIT_LOSS, /* the restored process would lack something: KFD_RESTORABLE_CHECK=0 accepts that */
 	LIMIT_HARM, /* RESTORE would harm the kernel, or there is no way at all: never tried */
@@ -91,6 +91,10 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
  */
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			const struct driver_release *driver, bool try);
+
+/* Whether that refuses the state, or warns of it, only because queues are busy. No message. */
+bool limits_are_busy(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver,
+		     bool try);
 
 /*
  * Before RESTORE, whatever saved the state, which names the machine's GPUs by now: -EOPNOTSUPP when

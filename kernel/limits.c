@@ -99,8 +99,10 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 static enum limit limits_of_mes(const struct queue_record *record, const struct topology_node *gpu,
 				const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
+	static const enum limit limits[] = { [MES_FINE] = LIMIT_NONE, [MES_BUSY] = LIMIT_BUSY, [MES_NEVER] = LIMIT_HARM };
+
 	if (mes_maps(gpu) && (driver_is_since(driver, 6, 6) || driver_may_be_any(driver)))
-		return mes_judge(record, why) == MES_FINE ? LIMIT_NONE : LIMIT_HARM;
+		return limits[mes_judge(record, why)];
 	snprintf(why, LIMITS_TEXT_MAX, "%s, which the GPU's scheduler (MES) maps", mes_maps(gpu) ?
 		 "Linux before 6.6 does not save the queues of gfx11" : "no kernel saves the queues of gfx12");
 	return LIMIT_HARM;
@@ -110,13 +112,20 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 			   const struct topology *machine, const struct driver_release *driver,
 			   char why[LIMITS_TEXT_MAX])
 {
+	struct queue_record idle = *record;
+	char why_idle[LIMITS_TEXT_MAX];
+
 	if (topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) >= 110000)
 		return limits_of_mes(record, gpu, driver, why);
 	find_harm(record, gpu, machine, driver, why);
 	if (why[0])
 		return LIMIT_HARM;
 	find_loss(record, gpu, driver, why);
-	return why[0] ? LIMIT_LOSS : LIMIT_NONE;
+	if (!why[0])
+		return LIMIT_NONE;
+	idle.mqd_stack_offset = idle.mqd_wave_offset = record->mqd_stack_size;
+	find_loss(&idle, gpu, driver, why_idle);
+	return why_idle[0] ? LIMIT_LOSS : LIMIT_BUSY;
 }
 
 /* A control stack of MI300X. It fills from its end. */
@@ -167,15 +176,19 @@ static int check_queue(pid_t pid, const struct queue_record *record, const struc
 	char why[LIMITS_TEXT_MAX];
 	enum limit limit = limits_of_queue(record, gpu, machine, driver, why);
 
-	if (limit == LIMIT_NONE || (limit == LIMIT_LOSS && loss == LOSS_ACCEPTED))
+	/* A queue of gfx11 cannot be made again in the middle of a kernel. */
+	bool can_be_tried = limit == LIMIT_LOSS || (limit == LIMIT_BUSY && !mes_maps(gpu));
+
+	if (limit == LIMIT_NONE || (can_be_tried && loss == LOSS_ACCEPTED))
 		return 0;
-	if (limit == LIMIT_LOSS && loss == LOSS_TRIED) {
+	if (can_be_tried && loss == LOSS_TRIED) {
 		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
 		return 0;
 	}
-	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s", pid,
+	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s%s", pid,
 		    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why,
-		    limit == LIMIT_HARM ? "" : " (KFD_RESTORABLE_CHECK=0 tries it anyway)");
+		    limit == LIMIT_BUSY ? " (KFD_IDLE_WAIT=SECONDS waits longer)" : "",
+		    can_be_tried ? " (KFD_RESTORABLE_CHECK=0 tries it anyway)" : "");
 }
 
 static int find_queue_limit(pid_t pid, const struct kfd_state *state, const struct topology *machine,
@@ -209,6 +222,27 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 	int err = find_queue_limit(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
 
 	return err ? err : mes_check(state, machine);
+}
+
+bool limits_are_busy(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver,
+		     bool try)
+{
+	char why[LIMITS_TEXT_MAX];
+	struct queue_record record;
+	struct records records;
+	bool busy = false;
+	int r;
+
+	records_begin(state, &records);
+	while ((r = records_next_queue(&records, &record)) > 0) {
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
+		enum limit limit = gpu ? limits_of_queue(&record, gpu, machine, driver, why) : LIMIT_HARM;
+
+		if (limit == LIMIT_HARM || (limit == LIMIT_LOSS && !try))
+			return false;
+		busy |= limit == LIMIT_BUSY;
+	}
+	return !r && busy;
 }
 
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)

@@ -128,22 +128,6 @@ static const struct topology_node *gpu_of_mes(const struct kfd_state *state, con
 	return gpu && mes_maps(gpu) ? gpu : NULL;
 }
 
-enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topology *machine)
-{
-	enum mes_verdict worst = MES_FINE;
-	char why[LIMITS_TEXT_MAX];
-	struct queue_record record;
-	struct records records;
-
-	records_begin(state, &records);
-	while (records_next_queue(&records, &record) > 0) {
-		enum mes_verdict one = gpu_of_mes(state, machine, &record) ? mes_judge(&record, why) : MES_FINE;
-
-		worst = one > worst ? one : worst;
-	}
-	return worst;
-}
-
 /* ---- the list ---- */
 
 static int by_number(const void *a, const void *b)

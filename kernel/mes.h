@@ -31,9 +31,6 @@ bool mes_maps(const struct topology_node *gpu);
 /* Whether such a queue can be made again, and why not, in words. A record may have no MQD. Pure. */
 enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TEXT_MAX]);
 
-/* The same of all in *state, which names GPUs of @machine: the worst. The state can be read. Pure. */
-enum mes_verdict mes_judge_all(const struct kfd_state *state, const struct topology *machine);
-
 /*
  * Lists the queues of *state if one is of this kind, by ascending number. *ret is heap memory of the caller. @machine:
  * GPUs by actual ids, of which the state knows; @by_user: offsets of /dev/kfd have user gpu ids. 0, or -errno after

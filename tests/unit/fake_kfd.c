@@ -601,6 +601,8 @@ static bool same_open_file(int a, int b)
 }
 
 /* What a file of the stopped process pauses. NULL for other files. */
+static unsigned int nr_stops;
+
 static bool *paused_by(int fd)
 {
 	if (same_open_file(fd, files[FAKE_KFD_FD]))
@@ -617,6 +619,10 @@ static int process_info(struct kfd_ioctl_criu_args *args, bool *paused)
 	if (!fake_seen.is_guarded)
 		return -EPERM;
 	*paused = true;
+	if (fake_setup.stack == FAKE_NO_STACK_BUSY && fake_setup.ends_after == ++nr_stops) {
+		fake_setup.stack = FAKE_NO_STACK_IDLE;
+		make_records();
+	}
 	args->num_devices = FAKE_NR_GPUS;
 	args->num_bos = nr_bos();
 	args->num_objects = records.nr_objects;

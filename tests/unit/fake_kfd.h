@@ -74,6 +74,7 @@ extern struct fake_setup {
 	/* Its state. */
 	/* The kernel saves the control stack of the compute queue, or not: of an idle one, one that was stopped in a kernel. */
 	enum { FAKE_STACK, FAKE_NO_STACK_IDLE, FAKE_NO_STACK_BUSY } stack;
+	unsigned int ends_after; /* that kernel ends when the queues were stopped so often; 0: never */
 	uint32_t nr_xcc;    /* of the second GPU, of whose states RESTORE takes one; 0: 1 */
 	uint64_t svm_bytes; /* of a range at 0x10000; 0: none */
 	bool has_xnack;

@@ -1319,6 +1319,7 @@ static void empty_stack_comes_back(void)
 static void lost_stack_is_refused(void)
 {
 	fake_kfd_set(SETUP(.stack = FAKE_NO_STACK_BUSY));
+	setenv("KFD_IDLE_WAIT", "0", 1);
 	new_images();
 	must_fail(dump, "stopped in a kernel", "a kernel that would be lost is dumped");
 	setenv("KFD_RESTORABLE_CHECK", "0", 1);
@@ -1327,6 +1328,40 @@ static void lost_stack_is_refused(void)
 	assert_restore_fails("1 queues were stopped in kernels whose control stacks are not");
 	setenv("KFD_RESTORABLE_CHECK", "0", 1);
 	verify_images(0, "none");
+}
+
+static void kernel_that_ends_is_waited_for(void)
+{
+	fake_kfd_set(SETUP(.stack = FAKE_NO_STACK_BUSY, .ends_after = 4));
+	new_images();
+	setenv("KFD_IDLE_WAIT", "60", 1);
+	must_work(dump, "a kernel that ends is not waited for");
+	if (!strstr(log_text, "s for kernels to end\n") || strstr(log_text, "some still run"))
+		complain("nothing is said of the wait");
+	verify_images(0, "none");
+}
+
+static void kernel_that_runs_on_is_refused(void)
+{
+	double began = monotonic_seconds();
+
+	fake_kfd_set(SETUP(.stack = FAKE_NO_STACK_BUSY));
+	new_images();
+	setenv("KFD_IDLE_WAIT", "1", 1);
+	must_fail(dump, "(KFD_IDLE_WAIT=SECONDS waits longer)", "a kernel that would be lost is dumped");
+	if (monotonic_seconds() - began < 1)
+		complain("it was not waited for");
+	if (!strstr(log_text, "for kernels to end: some still run"))
+		complain("nothing is said of the wait");
+	if (fake_process_is_paused())
+		complain("the queues stand");
+	remove_images();
+}
+
+TEST(kernels_that_run_are_waited_for)
+{
+	assert_right_in_child(kernel_that_ends_is_waited_for);
+	assert_right_in_child(kernel_that_runs_on_is_refused);
 }
 
 TEST(stacks_that_are_not_saved_come_back_empty_or_are_missed)

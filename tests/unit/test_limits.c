@@ -234,6 +234,8 @@ TEST(queues_of_gfx11_are_made_again)
 	record.format = QUEUE_FORMAT_AQL;
 	record.percent = 100;
 	assert_int_equal(limits_of_queue(&record, topology->nodes[GPU_NODE], topology, &driver, why), LIMIT_NONE);
+	record.mqd_stack_size = record.mqd_wave_offset = 0x3000;
+	assert_int_equal(limits_of_queue(&record, topology->nodes[GPU_NODE], topology, &driver, why), LIMIT_BUSY);
 	record.format = 0;
 	assert_int_equal(limits_of_queue(&record, topology->nodes[GPU_NODE], topology, &driver, why), LIMIT_HARM);
 	assert_non_null(strstr(why, "its packets are PM4"));
@@ -399,6 +401,80 @@ TEST(what_a_distribution_s_driver_saves_is_unclear_until_it_has_saved)
 		assert_true(limited(90402, 8, releases[i], queue(QUEUE_TYPE_COMPUTE, MQD)));
 	}
 	assert_int_equal(gpu_limit(90402, 8, "6.12.111", false), LIMIT_LOSS);
+}
+
+/* ---- what a dump waits for ---- */
+
+static struct queue_record stopped_in_kernel(unsigned int nr_xcc)
+{
+	struct queue_record record = queue(QUEUE_TYPE_COMPUTE, nr_xcc * MQD);
+
+	record.ctl_stack_size = nr_xcc > 1 ? nr_xcc * 0x3000 : 0;
+	record.mqd_stack_size = record.mqd_wave_offset = 0x3000;
+	record.mqd_stack_offset = 0x1000;
+	return record;
+}
+
+static bool is_waited_for(unsigned int gfx, unsigned int nr_xcc, const char *release, const struct queue_record *record,
+			  bool try)
+{
+	struct driver_release driver = linux_release(release);
+	struct topology *topology = machine(gfx, nr_xcc);
+	struct fixture_records f;
+	struct kfd_state state = state_of(&f, record);
+	bool ret = limits_are_busy(&state, topology, &driver, try);
+
+	topology_free(topology);
+	assert_int_equal(log_errors, 0);
+	return ret;
+}
+
+TEST(queues_that_are_refused_while_they_run_are_waited_for)
+{
+	static const struct {
+		unsigned int gfx, nr_xcc;
+		const char *release;
+		bool waited;
+	} rows[] = {
+		{ 90008, 1, "7.2.12", true },  { 90008, 1, "7.3.4", true },   { 90402, 8, "6.18.42", true },
+		{ 90402, 8, "7.1.6", true },   { 90402, 8, "7.3.4", true },
+		{ 90402, 8, "6.18.41", false }, { 100300, 1, "7.3.4", false }, { 120000, 1, "7.3.4", false },
+	};
+
+	log_clear();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct queue_record record = stopped_in_kernel(rows[i].nr_xcc);
+
+		if (is_waited_for(rows[i].gfx, rows[i].nr_xcc, rows[i].release, &record, false) != rows[i].waited)
+			fail_msg("gfx %u, %s", rows[i].gfx, rows[i].release);
+		record.mqd_stack_offset = record.mqd_stack_size;
+		assert_false(is_waited_for(rows[i].gfx, rows[i].nr_xcc, rows[i].release, &record, false));
+	}
+}
+
+/* It would be refused then as well. */
+TEST(what_does_not_become_better_is_not_waited_for)
+{
+	struct queue_record one_xcc = queue(QUEUE_TYPE_COMPUTE, MQD), no_stack = stopped_in_kernel(1);
+
+	log_clear();
+	assert_false(is_waited_for(90402, 8, "6.18.42", &one_xcc, false));
+	no_stack.mqd_stack_size = 0;
+	assert_false(is_waited_for(90008, 1, "7.2.12", &no_stack, false));
+	no_stack = stopped_in_kernel(1);
+	assert_true(is_waited_for(90008, 1, "7.2.12", &no_stack, true));
+	no_stack.gpu_id = 0x999;
+	assert_false(is_waited_for(90008, 1, "7.2.12", &no_stack, true));
+}
+
+TEST(a_queue_that_has_not_ended_its_kernel_is_refused_with_the_setting_that_waits)
+{
+	struct queue_record record = stopped_in_kernel(1);
+
+	assert_true(limited(90008, 1, "7.2.12", record));
+	assert_non_null(strstr(log_text, "(KFD_IDLE_WAIT=SECONDS waits longer) (KFD_RESTORABLE_CHECK=0 tries it anyway)"));
+	assert_true(limited(90402, 8, "6.12.107", queue(QUEUE_TYPE_COMPUTE, MQD)));
+	assert_null(strstr(log_text, "KFD_IDLE_WAIT"));
 }
 
 /* What README and the man page say of MI300X and MI300A, with eight and with six XCCs. */

@@ -127,6 +127,7 @@ FIXTURE_TEST(settings_without_sources_are_the_defaults)
 	assert_int_equal(w.settings.n_device_map, 0);
 	assert_string_equal(w.settings.progress, "");
 	assert_false(w.settings.waits_early);
+	assert_int_equal(w.settings.idle_wait_seconds, 5);
 }
 
 FIXTURE_TEST(settings_absent_files_are_no_error)
@@ -182,6 +183,8 @@ static const struct bad {
 	{ "settings_refuse_a_path_that_is_relative", "KFD_PROGRESS",
 	  "absolute path of a file, FIFO or device; empty: none", { "progress.txt" } },
 	{ "settings_refuse_a_word_that_is_none", "KFD_WAIT", "auto, early", { "late" } },
+	{ "settings_refuse_a_wait_that_is_none", "KFD_IDLE_WAIT", "seconds, 0 to 86400",
+	  { "", "-1", "+5", "5s", "0x5", "1.5", "86401", "18446744073709551621", " 5" } },
 };
 /* clang-format on */
 
@@ -315,6 +318,14 @@ FIXTURE_TEST(settings_wait_is_one_of_two_words)
 	assert_true(w.settings.waits_early);
 	assert_int_equal(load_env("KFD_WAIT", "auto"), 0);
 	assert_false(w.settings.waits_early);
+}
+
+FIXTURE_TEST(settings_idle_wait_is_seconds)
+{
+	assert_int_equal(load_env("KFD_IDLE_WAIT", "0"), 0);
+	assert_int_equal(w.settings.idle_wait_seconds, 0);
+	assert_int_equal(load_env("KFD_IDLE_WAIT", "86400"), 0);
+	assert_int_equal(w.settings.idle_wait_seconds, 86400);
 }
 
 /* ---- files ---- */
