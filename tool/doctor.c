@@ -252,7 +252,7 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 		    topology_get(node, TOPOLOGY_DRM_RENDER_MINOR), pci_text(node, pci), vram >> 20, free_text,
 		    usage->has_queues ? ", in use" : "",
 		    limit <= LIMIT_BUSY ? "its queues can be restored" : "",
-		    limit == LIMIT_BUSY ? " only while they run no kernel: " : "", why);
+		    limit == LIMIT_BUSY ? " when their kernels have ended: " : "", why);
 }
 
 static void check_render_node(const struct topology_node *node)

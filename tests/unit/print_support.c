@@ -96,9 +96,9 @@ static const char *cell(const struct product *product, const char *release, bool
 	case LIMIT_NONE:
 		return "yes";
 	case LIMIT_BUSY:
-		return "idle";
+		return "waits";
 	case LIMIT_UNCLEAR:
-		return "idle or no";
+		return "waits or no";
 	default:
 		return "no";
 	}
