@@ -369,6 +369,18 @@ static int read_count(struct process *process)
 	return err == -ENOENT ? 0 : err;
 }
 
+/* From here on the record has the numbers of now. */
+static int note_resets(struct process *process)
+{
+	uint32_t minor = 0;
+	int err = resets_find(&process->head, &minor);
+
+	if (err || !minor)
+		return err;
+	process->head.report.reset_minor = minor;
+	return resets_note(process);
+}
+
 static int take_process(struct cut *cut, struct process *process)
 {
 	int err = hold_begin(process->head.pid, true, &process->hold);
@@ -392,7 +404,7 @@ static int take_process(struct cut *cut, struct process *process)
 		err = still_look(cut, process);
 	if (!err && process->head.phase != PHASE_COPYING)
 		inject_adopt(&process->inject, &process->head.thread);
-	return err;
+	return err ? err : note_resets(process);
 }
 
 /* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at work. */
@@ -542,6 +554,24 @@ static int fill_all(struct cut *cut)
 	return err;
 }
 
+/* What was filled before a reset is lost: it is filled anew by another resume. */
+static int check_filled(struct cut *cut)
+{
+	uint32_t minor = 0;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (is_to_be_made(process))
+			err = resets_find(&process->head, &minor);
+		if (!err && minor)
+			err = fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u while its memory was filled: it "
+				   "stays suspended, resume it again", process->head.pid, minor);
+	}
+	return err;
+}
+
 /* ---- the end ---- */
 
 static int finish_calls(struct process *process)
@@ -598,6 +628,8 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 	times->stopped = monotonic_seconds() - cut->began;
 	if (!err)
 		err = fill_all(cut);
+	if (!err)
+		err = check_filled(cut);
 	if (err)
 		undo_all(cut);
 	times->copied = monotonic_seconds() - cut->began;

@@ -64,6 +64,10 @@ struct record_head {
 	struct suspend_report report;
 	uint32_t nr_devices, nr_bos, nr_objects, nr_vmas;
 	uint64_t priv_size;
+	uint32_t nr_gpus;
+	struct {
+		uint32_t minor, losses; /* render minor; how often its VRAM was lost before (resets.c) */
+	} gpus[TOPOLOGY_MAX_NODES];
 };
 
 struct process {
@@ -197,6 +201,13 @@ void still_freeze(struct cut *cut);
 /* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are
  * suspended. */
 void still_after(struct cut *cut, bool stay);
+
+/* ---- resets of GPUs (resets.c) ---- */
+
+/* Notes in the record's head how often each GPU of the process has lost its VRAM. */
+int resets_note(struct process *process);
+/* *ret_minor: of a GPU that has lost it since; 0: none has. */
+int resets_find(const struct record_head *head, uint32_t *ret_minor);
 
 /* ---- what goes (plan.c) ---- */
 

@@ -156,6 +156,8 @@ static int stop_and_ask(struct cut *cut, const struct task_files *files)
 		err = kfd_checkpoint(process->gpu.file.fd, process->head.pid, &process->gpu.state);
 		if (!err)
 			err = process_look(cut, process);
+		if (!err)
+			err = resets_note(process);
 	}
 	return err;
 }

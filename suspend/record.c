@@ -534,5 +534,7 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	ret->is_thawed = is_thawed(&head);
 	ret->report = head.report;
 	ret->report.pid = pid;
+	if (!err && ret->state != STATE_GONE && !ret->report.reset_minor)
+		err = resets_find(&head, &ret->report.reset_minor);
 	return err;
 }

@@ -40,6 +40,7 @@ struct suspend_report {
 	pid_t pid;
 	bool has_kfd;
 	bool had_ended;					   /* before it was resumed */
+	uint32_t reset_minor; /* render minor of a GPU that the driver has reset since the suspend; 0: none */
 	uint64_t freed_bytes, kept_bytes[SUSPEND_NR_KEPT]; /* of VRAM */
 };
 

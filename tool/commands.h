@@ -44,7 +44,7 @@ struct suspend_work {
 };
 
 /* Does it, says what has become of them, and takes back what a child that fails or is killed leaves half way. */
-#define TOOL_NOTHING 3 /* another status: none of them is suspended */
+#define TOOL_NOTHING 4 /* another status: none of them is suspended */
 int suspend_in_child(const struct suspend_work *work);
 
 /* The directory of a cgroup that the user names. */

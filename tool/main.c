@@ -32,7 +32,8 @@ static const char help[] =
 	"  --cgroup PATH     suspend, resume, follow: all processes in a cgroup and below it\n"
 	"  --wait SECONDS    resume: how long to wait for memory that others use\n"
 	"  -h, --help, -V, --version\n\n"
-	"status: 0 good; 1 damaged, does not fit or would not be dumped; 2 unknown, after an error\n"
+	"status: 0 good; 1 damaged, does not fit or would not be dumped; 2 unknown, after an error;\n"
+	"3 resumed after a reset of the GPU\n"
 #ifdef HOMEPAGE
 	"\n" HOMEPAGE "\n"
 #endif

@@ -70,6 +70,13 @@ static void print_kept(const struct suspend_report *report)
 	}
 }
 
+static void print_reset(const struct suspend_report *report)
+{
+	print_bool("gpu_was_reset", report->reset_minor);
+	if (report->reset_minor)
+		print_text("; the driver has reset the GPU of renderD%u meanwhile", report->reset_minor);
+}
+
 static void print_report(const struct suspend_report *report, const char *state, const char *what)
 {
 	print_object(NULL);
@@ -79,6 +86,7 @@ static void print_report(const struct suspend_report *report, const char *state,
 		print_text(", its buffer data are removed");
 	print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
 	print_kept(report);
+	print_reset(report);
 	print_text("\n");
 	print_end();
 }
@@ -109,11 +117,28 @@ static bool is_nothing(int err)
 	return err == -ENOENT && !fail_text()[0];
 }
 
+static int look_for_resets(const struct suspend_result *result)
+{
+	int status = TOOL_GOOD;
+
+	for (size_t i = 0; i < result->nr; i++) {
+		const struct suspend_report *report = &result->reports[i];
+
+		if (!report->reset_minor || report->had_ended)
+			continue;
+		complain("pid %d: runs again, but the driver has reset the GPU of renderD%u since it was suspended: what had "
+			 "stayed in VRAM, such as its queues, is lost; it may stand still, or end with an error",
+			 report->pid, report->reset_minor);
+		status = TOOL_RESET;
+	}
+	return status;
+}
+
 static int do_work(const struct suspend_work *work)
 {
 	struct suspend_result result = { 0 };
 	struct settings settings;
-	int err;
+	int err, status;
 
 	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
 		return TOOL_FAIL;
@@ -121,10 +146,9 @@ static int do_work(const struct suspend_work *work)
 			: suspend_back(&work->target, work->wait_seconds, &settings, &result);
 	if (!err)
 		print_result(&result, work->out);
+	status = err ? TOOL_FAIL : look_for_resets(&result);
 	free(result.reports);
-	if (is_nothing(err))
-		return TOOL_NOTHING;
-	return err ? TOOL_FAIL : TOOL_GOOD;
+	return is_nothing(err) ? TOOL_NOTHING : status;
 }
 
 /*
@@ -259,6 +283,7 @@ static int print_state(pid_t pid)
 	if (info.state == STATE_GONE)
 		print_text(", its buffer data are removed");
 	print_kept(&info.report);
+	print_reset(&info.report);
 	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" goes on from there" : "");
 	print_end();
 	return TOOL_GOOD;

@@ -69,6 +69,7 @@ static struct model {
 	unsigned int nr_asked;
 	unsigned int pauses, copies;
 	bool has_child; /* which has inherited the mapping of buffer 3 */
+	unsigned int losses, loses_at_fill; /* loses_at_fill: so many fills are followed by a reset */
 	bool has_token;	 /* of IPC, which goes with buffer 3 */
 	bool is_limited; /* it can make no calls */
 	uint64_t room, next_offset; /* bytes of VRAM that are free */
@@ -80,6 +81,7 @@ static struct run {
 	int nr;
 	unsigned int nr_points, die_at, fail_at;
 	bool no_room;
+	uint32_t reset_minor; /* of the last resume's report */
 	char wrong[256];
 } * now;
 
@@ -531,7 +533,9 @@ int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_
 int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topology *nodes, uint32_t **ret)
 {
 	*ret = calloc(state->nr_devices + 1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
+	assert_non_null(*ret);
+	(*ret)[0] = MINOR;
+	return 0;
 }
 
 void gpu_process_done(struct gpu_process *process)
@@ -544,6 +548,12 @@ void gpu_process_done(struct gpu_process *process)
 /* ---- sharing, contents ---- */
 
 STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDONLY | O_CLOEXEC))
+int drm_count_losses(int fd, uint32_t *ret)
+{
+	*ret = models[0].losses;
+	return 0;
+}
+
 STUB(int, gem_import, (int fd, int dmabuf_fd, uint32_t *ret), 0)
 
 /* Of the only buffer with a token. */
@@ -635,6 +645,8 @@ int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const 
 	POINT();
 	for (size_t i = 0; i < nr_processes; i++)
 		copy(processes[i], false);
+	if (models[0].loses_at_fill && models[0].loses_at_fill--)
+		models[0].losses++;
 	done();
 	return 0;
 }
@@ -999,6 +1011,7 @@ static int resume_once(void)
 	struct suspend_result result = { 0 };
 	int err = suspend_back(&resumed, 0, &settings, &result);
 
+	now->reset_minor = err ? 0 : result.reports[0].reset_minor;
 	free(result.reports);
 	return err;
 }
@@ -1218,6 +1231,9 @@ static int take_back(void)
 	struct suspend_result result = { 0 };
 	int err = suspend_back(&target, 0, &settings, &result);
 
+	if (!err)
+		now->reset_minor = result.reports[0].reset_minor;
+
 	free(result.reports);
 	return err == -ENOENT ? 0 : err;
 }
@@ -1238,6 +1254,9 @@ static int resume_first(void)
 	const struct suspend_target target = { .pids = pids, .nr = 1 };
 	struct suspend_result result = { 0 };
 	int err = suspend_back(&target, 0, &settings, &result);
+
+	if (!err)
+		now->reset_minor = result.reports[0].reset_minor;
 
 	free(result.reports);
 	return err == -ENOENT ? 0 : err;
@@ -1379,6 +1398,40 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
 	model->room = room;
 	complete(0);
+}
+
+TEST(a_reset_of_the_gpu_is_told_of)
+{
+	struct suspend_info info;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.report.reset_minor, 0);
+	model->losses++;
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.report.reset_minor, MINOR);
+	/* Memory comes back, so that the program can end. */
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	assert_int_equal(now->reset_minor, MINOR);
+	expect_whole(0);
+	/* Without one nothing is said. */
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	assert_int_equal(now->reset_minor, 0);
+}
+
+TEST(a_reset_behind_the_last_byte_is_no_end_of_a_resume)
+{
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->loses_at_fill = 1;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	expect_nothing_wrong(0);
+	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	assert_int_equal(now->reset_minor, MINOR);
+	expect_whole(0);
 }
 
 TEST(a_process_that_can_make_no_calls_is_refused_before_it_is_copied)
