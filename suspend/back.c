@@ -12,7 +12,8 @@
 #include "suspend/internal.h"
 
 #define MAX_OFF	  4096 /* so many buffers a process may have made since, or freed, that somebody let run */
-#define WAIT_USEC 500000
+#define FIRST_PAUSE 0.5 /* seconds */
+#define LAST_PAUSE  16
 
 /* ---- what is there ---- */
 
@@ -230,44 +231,6 @@ static int have_again(struct process *process)
 
 /* ---- memory that others have meanwhile ---- */
 
-static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < process->gpu.state.nr_records; i++)
-		if (process->goes[i] == GOES && process->gpu.state.bos[i].gpu_id == gpu_id)
-			bytes += process->gpu.state.bos[i].size;
-	return bytes;
-}
-
-/* Which GPU lacks how much, as far as the driver tells. */
-static int fail_room(const struct cut *cut, const struct process *process)
-{
-	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct kfd_state *state = &process->gpu.state;
-
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		const struct topology_node *node = kfd_state_gpu(state, cut->machine, state->devices[i].user_gpu_id);
-		uint64_t needed = missing_on(process, state->devices[i].user_gpu_id);
-		struct gpu_usage usage = { 0 };
-
-		if (node)
-			usage_read_vram(sysfs, node, &usage);
-		if (!usage.vram_known || needed <= usage.vram_free)
-			continue;
-		return fail(-ENOMEM,
-			    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
-			    ": the process stays "
-			    "suspended; end what uses the GPU (--wait SECONDS waits for that)",
-			    process->head.pid, state->devices[i].user_gpu_id, usage.vram_free, needed);
-	}
-	return fail(
-		-ENOMEM,
-		"pid %d: its GPUs have too little memory free: the process stays suspended; end what uses them (--wait "
-		"SECONDS waits for that)",
-		process->head.pid);
-}
-
 /* What was made is given up again, so that others can use it while this one waits. */
 static int vram_give_up_again(struct process *process)
 {
@@ -289,20 +252,13 @@ static int vram_give_up_again(struct process *process)
 	return err;
 }
 
-static int make_one(struct cut *cut, struct process *process)
+/* -ENOMEM without a message: the GPU has no room; with one it is the process' own limit. */
+static int make_one(struct process *process)
 {
 	int err = have_again(process);
 
-	/* With a message it is the process' own limit. */
-	while (err == -ENOMEM && !fail_text()[0] && monotonic_seconds() < cut->wait_until) {
-		fail_clear();
-		err = vram_give_up_again(process);
-		usleep(WAIT_USEC);
-		if (!err)
-			err = have_again(process);
-	}
-	if (err == -ENOMEM && !fail_text()[0])
-		fail_room(cut, process);
+	if (err == -ENOMEM)
+		return err;
 	return err ? fail(err, "pid %d: cannot get its GPU memory back: %m", process->head.pid) : 0;
 }
 
@@ -489,7 +445,7 @@ static int begin_calls(struct process *process)
 	return err;
 }
 
-static int have_all_again(struct cut *cut)
+static int make_all(struct cut *cut)
 {
 	int err = 0;
 
@@ -500,7 +456,7 @@ static int have_all_again(struct cut *cut)
 			continue;
 		err = begin_calls(process);
 		if (!err)
-			err = make_one(cut, process);
+			err = make_one(process);
 		if (!err)
 			err = take_dmabufs(process);
 		if (!err)
@@ -519,6 +475,28 @@ static void undo_all(struct cut *cut)
 		if (!err && !inject_end(&process->inject))
 			record_set(process, PHASE_SUSPENDED);
 	}
+}
+
+/* Memory can be in pieces, or reserved, so that the driver's figures say too much: each try that fails is followed by a
+ * longer pause. */
+static int have_all_again(struct cut *cut)
+{
+	double pause = FIRST_PAUSE;
+	int err = vram_wait(cut);
+
+	if (!err)
+		err = make_all(cut);
+	while (err == -ENOMEM && !fail_text()[0]) {
+		undo_all(cut);
+		if (monotonic_seconds() + pause > cut->wait_until)
+			return vram_fail(cut);
+		usleep((useconds_t)(pause * 1e6));
+		pause = pause < LAST_PAUSE ? 2 * pause : pause;
+		err = vram_wait(cut);
+		if (!err)
+			err = make_all(cut);
+	}
+	return err;
 }
 
 /* ---- contents ---- */

@@ -10,7 +10,7 @@
 
 struct cut cut_begin(const struct settings *settings)
 {
-	struct cut ret = { .settings = settings, .began = monotonic_seconds() };
+	struct cut ret = { .settings = settings, .began = monotonic_seconds(), .line = -1 };
 
 	driver_ask_release(DRIVER_VERSION_FILE, &ret.driver);
 	return ret;
@@ -76,6 +76,7 @@ void thawed_done(struct thawed *thawed)
 
 void cut_end(struct cut *cut)
 {
+	vram_leave(cut);
 	for (size_t i = 0; i < cut->nr; i++)
 		process_done(&cut->processes[i]);
 	for (size_t i = 0; i < cut->nr_thawed; i++)

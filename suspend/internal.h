@@ -167,6 +167,8 @@ struct cut {
 	struct topology *machine;
 	struct driver_release driver;
 	double began, wait_until; /* monotonic_seconds() */
+	uint64_t waits_since;	  /* its place among those that wait for memory; 0: it has not waited */
+	int line;		  /* the file that says so; -1: none */
 	struct thawed *thawed;
 	size_t nr_thawed;
 };
@@ -201,6 +203,15 @@ void still_freeze(struct cut *cut);
 /* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are
  * suspended. */
 void still_after(struct cut *cut, bool stay);
+
+/* ---- room on GPUs (line.c) ---- */
+
+/* Waits until the driver says that there is room for all processes, and for those that wait longer. -ENOMEM after fail(). */
+int vram_wait(struct cut *cut);
+/* There was none, though the driver has said so. -ENOMEM after fail(). */
+int vram_fail(const struct cut *cut);
+/* Waits no longer. */
+void vram_leave(struct cut *cut);
 
 /* ---- resets of GPUs (resets.c) ---- */
 

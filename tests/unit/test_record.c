@@ -25,6 +25,8 @@ static bool is_initial_ns;
 
 /* ---- the machine ---- */
 
+STUB(int, drm_open_minor, (uint32_t minor), -ENODEV)
+STUB(int, drm_count_losses, (int fd, uint32_t *ret), -ENODEV)
 STUB(uint64_t, process_start, (pid_t pid), pid == PID ? start : 0)
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
 STUB(int, task_in_initial_pid_ns, (void), is_initial_ns)

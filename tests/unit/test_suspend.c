@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -69,6 +70,8 @@ static struct model {
 	unsigned int nr_asked;
 	unsigned int pauses, copies;
 	bool has_child; /* which has inherited the mapping of buffer 3 */
+	unsigned int allocations;
+	bool is_room_unknown;
 	unsigned int losses, loses_at_fill; /* loses_at_fill: so many fills are followed by a reset */
 	bool has_token;	 /* of IPC, which goes with buffer 3 */
 	bool is_limited; /* it can make no calls */
@@ -332,7 +335,7 @@ int sysfs_read_topology(const char *root, struct topology **ret)
 
 void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usage *usage)
 {
-	usage->vram_known = true;
+	usage->vram_known = !models[0].is_room_unknown;
 	usage->vram_free = model->room;
 }
 
@@ -799,6 +802,7 @@ static int64_t allocate(struct kfd_ioctl_alloc_memory_of_gpu_args *args)
 	uint32_t number = 0;
 	size_t i = 0;
 
+	model->allocations++;
 	if (is_vram && args->size > model->room)
 		return -ENOMEM;
 	while (i < model->nr && model->bos[i].number == number)
@@ -1381,23 +1385,111 @@ TEST(any_failure_loses_nothing)
 		}
 }
 
+/* The driver is asked first; where it does not tell, or what is free is in pieces, what was made is given up again. */
 TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 {
 	uint64_t room;
 	size_t nr;
 
+	for (int unknown = 0; unknown < 2; unknown++) {
+		struct suspend_info info;
+
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		room = model->room;
+		nr = model->nr;
+		model->room = 20 * PAGE;
+		model->allocations = 0;
+		model->is_room_unknown = unknown;
+		assert_int_equal(run(resume_once, 0, 0), 1);
+		expect_nothing_wrong(0);
+		assert_int_equal(model->allocations != 0, unknown);
+		assert_int_equal(model->room, 20 * PAGE);
+		assert_int_equal(model->nr, nr);
+		assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+		assert_int_equal(suspend_ask(PID, &info), 0);
+		assert_int_equal(info.state, STATE_SUSPENDED);
+		model->room = room;
+		complete(0);
+	}
+}
+
+static int resume_waiting(void)
+{
+	struct suspend_result result = { 0 };
+	int err = suspend_back(&(struct suspend_target){ .pids = pids, .nr = 1 }, 20, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+/* Nothing is made before there is room. */
+TEST(a_resume_waits_until_there_is_room)
+{
+	for (int unknown = 0; unknown < 2; unknown++) {
+		uint64_t room;
+		pid_t child;
+		int status;
+
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		room = model->room;
+		model->room = 20 * PAGE;
+		model->is_room_unknown = unknown;
+		model->allocations = 0;
+		child = fork();
+		if (!child)
+			_exit(resume_waiting() ? 1 : 0);
+		usleep(800000);
+		assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+		assert_int_equal(model->allocations != 0, unknown);
+		__atomic_add_fetch(&model->room, room - 20 * PAGE, __ATOMIC_SEQ_CST);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		model->held = false;
+		expect_whole(0);
+	}
+}
+
+/* A file of another waiter, who needs @bytes; locked as long as the fd is open. */
+static int wait_before(uint64_t bytes)
+{
+	const uint64_t need[2] = { MINOR, bytes };
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/wait.%016x", records, 1);
+	fd = __real_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, need, sizeof(need)), sizeof(need));
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
+TEST(who_waits_longer_gets_memory_first_while_he_lives)
+{
+	char path[PATH_MAX];
+	int fd;
+
 	make_process();
 	assert_int_equal(run(suspend_once, 0, 0), 0);
-	room = model->room;
-	nr = model->nr;
-	model->room = 20 * PAGE;
+	fd = wait_before(model->room);
 	assert_int_equal(run(resume_once, 0, 0), 1);
 	expect_nothing_wrong(0);
-	assert_int_equal(model->room, 20 * PAGE);
-	assert_int_equal(model->nr, nr);
-	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
-	model->room = room;
-	complete(0);
+	close(fd);
+	/* There is enough for both. */
+	fd = wait_before(PAGE);
+	model->allocations = 0;
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	close(fd);
+	/* He has died. */
+	fd = wait_before(model->room);
+	close(fd);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	snprintf(path, sizeof(path), "%s/wait.%016x", records, 1);
+	assert_int_equal(access(path, F_OK), -1);
+	expect_whole(0);
 }
 
 TEST(a_reset_of_the_gpu_is_told_of)
@@ -1596,6 +1688,7 @@ TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		model->freezes_at = 5;
 		model->room = 20 * PAGE;
+		model->is_room_unknown = true;
 		assert_int_equal(run(resume_once, 0, 0), 1);
 		expect_nothing_wrong(0);
 		assert_false(is_thawed());

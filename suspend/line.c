@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whether a resume finds room on its GPUs. The driver is asked, and nothing is made while it says no: what is made and given
+ * up again would keep jobs that run from memory of theirs.
+ *
+ * Resumes that wait stand in a line. Each has a file next to the records, named by the time since which it waits, with what
+ * it needs. It is locked as long as the waiter lives: one that is not is removed by whoever comes upon it. Who came first
+ * is served first: what he needs is not there for the others.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/file.h>
+#include <time.h>
+
+#include "suspend/internal.h"
+
+#define LINE	  RUN_ROOT SUSPEND_RUN
+#define FILE_NAME "wait.%016" PRIx64
+#define WAIT_USEC 500000
+
+/* What a resume needs on one GPU. */
+struct need {
+	uint64_t minor, bytes;
+};
+
+/* ---- what is needed ---- */
+
+static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < process->gpu.state.nr_records; i++)
+		if (process->goes[i] == GOES && process->gpu.state.bos[i].gpu_id == gpu_id)
+			bytes += process->gpu.state.bos[i].size;
+	return bytes;
+}
+
+/* On one GPU by all processes of the call. What is in the middle has some of its memory already: it is only tried. */
+static uint64_t needed_on(const struct cut *cut, const struct topology_node *node)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < cut->nr; i++) {
+		const struct kfd_state *state = &cut->processes[i].gpu.state;
+
+		if (cut->processes[i].has_ended || cut->processes[i].head.phase != PHASE_SUSPENDED)
+			continue;
+		for (size_t j = 0; j < state->nr_devices; j++)
+			if (kfd_state_gpu(state, cut->machine, state->devices[j].user_gpu_id) == node)
+				bytes += missing_on(&cut->processes[i], state->devices[j].user_gpu_id);
+	}
+	return bytes;
+}
+
+/* ---- the line ---- */
+
+static int open_line(void)
+{
+	return open(LINE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Of those before @before, on a GPU. */
+static uint64_t wanted_before(uint64_t before, uint32_t minor)
+{
+	int fd = open_line();
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	uint64_t bytes = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_close_ int file = -1;
+		struct need need;
+		uint64_t since;
+		int end = 0;
+
+		if (sscanf(entry->d_name, "wait.%16" SCNx64 "%n", &since, &end) != 1 || entry->d_name[end] || since >= before)
+			continue;
+		file = openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (file >= 0 && !flock(file, LOCK_EX | LOCK_NB))
+			unlinkat(fd, entry->d_name, 0);
+		else
+			while (file >= 0 && read(file, &need, sizeof(need)) == sizeof(need))
+				bytes += need.minor == minor ? need.bytes : 0;
+	}
+	return bytes;
+}
+
+static int write_needs(const struct cut *cut, int fd)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < cut->machine->nr_nodes; i++) {
+		const struct need need = {
+			.minor = topology_minor(cut->machine->nodes[i]),
+			.bytes = topology_is_gpu(cut->machine->nodes[i]) ? needed_on(cut, cut->machine->nodes[i]) : 0,
+		};
+
+		if (need.bytes)
+			err = write_all(fd, &need, sizeof(need));
+	}
+	return err;
+}
+
+/* Where the line cannot be joined, nobody waits for this one. */
+static void join_line(struct cut *cut)
+{
+	_cleanup_close_ int dir = open_line(), fd = -1;
+	struct timespec now;
+	char name[64], made[80];
+
+	if (dir < 0 || cut->waits_since)
+		return;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	cut->waits_since = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(name, sizeof(name), FILE_NAME, cut->waits_since);
+	snprintf(made, sizeof(made), "%s.%d.new", name, getpid());
+	fd = openat(dir, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || write_needs(cut, fd) || renameat2(dir, made, dir, name, RENAME_NOREPLACE))
+		unlinkat(dir, made, 0);
+	else
+		cut->line = steal_fd(&fd);
+}
+
+void vram_leave(struct cut *cut)
+{
+	_cleanup_close_ int dir = -1;
+	char name[64];
+
+	if (cut->line < 0)
+		return;
+	dir = open_line();
+	snprintf(name, sizeof(name), FILE_NAME, cut->waits_since);
+	unlinkat(dir, name, 0);
+	cleanup_close(&cut->line);
+}
+
+/* ---- what is there ---- */
+
+/* What a GPU has and is to have, for this resume and for those before it. */
+struct lack {
+	const struct topology_node *node;
+	uint64_t needed, free, wanted;
+};
+
+/* *ret: of the GPU that has too little. */
+static bool has_room(const struct cut *cut, struct lack *ret)
+{
+	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (unsigned int i = 0; i < cut->machine->nr_nodes; i++) {
+		const struct topology_node *node = cut->machine->nodes[i];
+		struct lack lack = { .node = node, .needed = topology_is_gpu(node) ? needed_on(cut, node) : 0 };
+		struct gpu_usage usage = { 0 };
+
+		if (!lack.needed)
+			continue;
+		usage_read_vram(sysfs, node, &usage);
+		lack.free = usage.vram_free;
+		lack.wanted = wanted_before(cut->waits_since ? cut->waits_since : UINT64_MAX, topology_minor(node));
+		*ret = lack;
+		if (usage.vram_known && (lack.free < lack.needed || lack.free - lack.needed < lack.wanted))
+			return false;
+	}
+	return true;
+}
+
+static bool is_there(const struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++)
+		if (!cut->processes[i].has_ended && !record_is_alive(&cut->processes[i].head))
+			return false;
+	return true;
+}
+
+static int fail_lack(const struct cut *cut, const struct lack *lack)
+{
+	char others[80] = "";
+
+	if (lack->wanted)
+		snprintf(others, sizeof(others), ", for %" PRIu64 " bytes of which others wait before this one", lack->wanted);
+	return fail(-ENOMEM,
+		    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
+		    "%s: the process stays suspended; end what uses the GPU (--wait SECONDS waits for that)",
+		    cut->processes[0].head.pid, topology_gpu_id(lack->node), lack->free, lack->needed, others);
+}
+
+int vram_wait(struct cut *cut)
+{
+	struct lack lack = { 0 };
+
+	while (!has_room(cut, &lack)) {
+		if (monotonic_seconds() >= cut->wait_until || !is_there(cut))
+			return fail_lack(cut, &lack);
+		join_line(cut);
+		usleep(WAIT_USEC);
+	}
+	return 0;
+}
+
+int vram_fail(const struct cut *cut)
+{
+	return fail(-ENOMEM,
+		    "pid %d: its GPUs have too little memory free, though the driver's figures say otherwise: the process stays "
+		    "suspended; end what uses them (--wait SECONDS waits for that)",
+		    cut->processes[0].head.pid);
+}
