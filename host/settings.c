@@ -310,23 +310,15 @@ static int apply(struct load *load, enum setting id, const char *value)
 	return 0;
 }
 
-/* Ends the text where a comment starts: at the beginning or after white space. */
-static void strip_comment(char *line)
-{
-	for (char *p = strchr(line, '#'); p; p = strchr(p + 1, '#')) {
-		if (p == line || isspace((unsigned char)p[-1])) {
-			*p = '\0';
-			return;
-		}
-	}
-}
-
 static int apply_line(struct load *load, char *line)
 {
 	char *key, *equal;
 	int id;
 
-	strip_comment(line);
+	/* A comment starts at the beginning or after white space. */
+	for (char *p = strchr(line, '#'); p; p = *p ? strchr(p + 1, '#') : NULL)
+		if (p == line || isspace((unsigned char)p[-1]))
+			*p = '\0';
 	key = trim(line);
 	if (!*key)
 		return 0;
@@ -399,20 +391,6 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	return 0;
 }
 
-static int load_env(struct load *load, settings_getenv_fn getenv_fn, void *arg)
-{
-	int err = 0;
-
-	load->kind = SETTING_OF_ENVIRONMENT;
-	snprintf(load->place, sizeof(load->place), "option or environment");
-	for (unsigned int i = 0; !err && i < SETTING_MAX; i++) {
-		const char *value = getenv_fn(rows[i].name, arg);
-
-		err = value ? apply(load, (enum setting)i, value) : 0;
-	}
-	return err;
-}
-
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
 		  void *arg)
 {
@@ -428,9 +406,15 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 	err = machine_conf ? load_file(load, SETTING_OF_MACHINE, AT_FDCWD, machine_conf) : 0;
 	if (err)
 		return err;
-	err = getenv_fn ? load_env(load, getenv_fn, arg) : 0;
-	if (err)
-		return err;
+	load->kind = SETTING_OF_ENVIRONMENT;
+	snprintf(load->place, sizeof(load->place), "option or environment");
+	for (unsigned int i = 0; getenv_fn && i < SETTING_MAX; i++) {
+		const char *value = getenv_fn(rows[i].name, arg);
+
+		err = value ? apply(load, (enum setting)i, value) : 0;
+		if (err)
+			return err;
+	}
 	*ret = load->settings;
 	return 0;
 }

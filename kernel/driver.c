@@ -10,22 +10,15 @@
 #include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 
-static bool read_module_version(const char *path, char *version, int size)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-
-	if (!f || !fgets(version, size, f))
-		return false;
-	version[strcspn(version, "\n")] = '\0';
-	return version[0] != '\0';
-}
-
 void driver_ask_release(const char *version_file, struct driver_release *ret)
 {
+	_cleanup_fclose_ FILE *f = fopen(version_file, "re");
 	struct utsname name = { 0 };
-	char version[65];
+	char version[65] = "";
 
-	*ret = (struct driver_release){ .dkms = read_module_version(version_file, version, sizeof(version)) };
+	if (f && fgets(version, sizeof(version), f))
+		version[strcspn(version, "\n")] = '\0';
+	*ret = (struct driver_release){ .dkms = version[0] };
 	if (!ret->dkms) {
 		uname(&name);
 		snprintf(version, sizeof(version), "%s", name.release);

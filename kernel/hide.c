@@ -27,42 +27,6 @@ static int enter_cgroup(int dir)
 	return fd >= 0 && write(fd, "0", 1) == 1 ? 0 : -errno;
 }
 
-/* Pids are unique in their namespace only; tasks of several may be in one cgroup. */
-static int choose_name(int proc, struct hide *hide)
-{
-	struct stat ns;
-
-	if (fstatat(proc, "self/ns/pid", &ns, 0))
-		return -errno;
-	snprintf(hide->name, sizeof(hide->name), "criu-amdgpu-%x-%d", (unsigned int)ns.st_ino, getpid());
-	return 0;
-}
-
-/* An empty one of the same name was left by a task that was killed. */
-static int make_cgroup(const struct hide *hide)
-{
-	if (!mkdirat(hide->cgroup, hide->name, 0755))
-		return 0;
-	if (errno == EEXIST && !unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR) &&
-	    !mkdirat(hide->cgroup, hide->name, 0755))
-		return 0;
-	return -errno;
-}
-
-static int filter_and_enter(const struct hide *hide, const uint32_t *minors, size_t nr_minors)
-{
-	_cleanup_close_ int dir = openat(hide->cgroup, hide->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int err;
-
-	if (dir < 0)
-		return fail(-errno, "opening a cgroup: %m");
-	err = devfilter_attach(dir, minors, nr_minors);
-	if (err)
-		return fail(err, "device filter (BPF) of a cgroup: %m");
-	err = enter_cgroup(dir);
-	return err ? fail(err, "entering a cgroup: %m") : 0;
-}
-
 /* What cannot be removed is left to the keeper. */
 static int remove_cgroup(const struct hide *hide)
 {
@@ -72,15 +36,19 @@ static int remove_cgroup(const struct hide *hide)
 	return 0;
 }
 
-static int make_kept_cgroup(const struct hide *hide)
+/* An empty one of the same name was left by a task that was killed. */
+static int make_cgroup(const struct hide *hide)
 {
 	int err = hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name);
 
 	if (err)
 		return fail(err, "making a cgroup: %m");
-	err = make_cgroup(hide);
-	if (!err)
+	if (!mkdirat(hide->cgroup, hide->name, 0755))
 		return 0;
+	if (errno == EEXIST && !unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR) &&
+	    !mkdirat(hide->cgroup, hide->name, 0755))
+		return 0;
+	err = -errno;
 	hide->keeper->removed(hide->keeper->arg);
 	return fail(err, "making a cgroup: %m");
 }
@@ -88,18 +56,27 @@ static int make_kept_cgroup(const struct hide *hide)
 /* In a cgroup namespace of its own. */
 static int enter_filtered_cgroup(struct hide *hide, const uint32_t *minors, size_t nr_minors)
 {
+	_cleanup_close_ int dir = -1;
 	int err;
 
 	hide->cgroup = mount_private("cgroup2");
 	if (hide->cgroup < 0)
 		return fail(hide->cgroup, "mounting cgroup v2: %m");
-	err = make_kept_cgroup(hide);
-	if (!err) {
-		err = filter_and_enter(hide, minors, nr_minors);
-		if (!err)
-			return 0;
-		remove_cgroup(hide);
+	err = make_cgroup(hide);
+	if (err) {
+		close(steal_fd(&hide->cgroup));
+		return err;
 	}
+	dir = openat(hide->cgroup, hide->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		err = fail(-errno, "opening a cgroup: %m");
+	if (!err && (err = devfilter_attach(dir, minors, nr_minors)))
+		fail(err, "device filter (BPF) of a cgroup: %m");
+	else if (!err && (err = enter_cgroup(dir)))
+		fail(err, "entering a cgroup: %m");
+	if (!err)
+		return 0;
+	remove_cgroup(hide);
 	close(steal_fd(&hide->cgroup));
 	return err;
 }
@@ -108,14 +85,16 @@ int hide_begin(const uint32_t *minors, size_t nr_minors, const struct hide_keepe
 {
 	_cleanup_close_ int proc = mount_private("proc");
 	_cleanup_close_ int own = proc < 0 ? -1 : openat(proc, "self/ns/cgroup", O_RDONLY | O_CLOEXEC);
+	struct stat ns;
 	int err;
 
 	*hide = (struct hide){ .keeper = keeper, .cgroup = -1 };
 	if (own < 0)
 		return fail(proc < 0 ? proc : -errno, "looking for its cgroup namespace: %m");
-	err = choose_name(proc, hide);
-	if (err)
-		return fail(err, "looking for its pid namespace: %m");
+	/* Pids are unique in their namespace only; tasks of several may be in one cgroup. */
+	if (fstatat(proc, "self/ns/pid", &ns, 0))
+		return fail(-errno, "looking for its pid namespace: %m");
+	snprintf(hide->name, sizeof(hide->name), "criu-amdgpu-%x-%d", (unsigned int)ns.st_ino, getpid());
 	if (unshare(CLONE_NEWCGROUP))
 		return fail(-errno, "making a cgroup namespace: %m");
 	err = enter_filtered_cgroup(hide, minors, nr_minors);

@@ -46,23 +46,18 @@ static const char *hint(int err)
 	}
 }
 
-static bool release_maps_by_user_id(void)
-{
-	struct driver_release driver;
-
-	driver_ask_release(DRIVER_VERSION_FILE, &driver);
-	return driver_is_since(&driver, 7, 3);
-}
-
 /* Kernels that make the page for signals by themselves are those that map by actual ids: one event tells both. */
 struct kfd_rules kfd_ask_rules(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
 	struct kfd_ioctl_destroy_event_args gone = { 0 };
+	struct driver_release driver;
 	int err = call_ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event);
 
-	if (err)
-		return (struct kfd_rules){ .maps_by_user_id = err == -ENOMEM || release_maps_by_user_id() };
+	if (err) {
+		driver_ask_release(DRIVER_VERSION_FILE, &driver);
+		return (struct kfd_rules){ .maps_by_user_id = err == -ENOMEM || driver_is_since(&driver, 7, 3) };
+	}
 	gone.event_id = event.event_id;
 	call_ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
 	return (struct kfd_rules){ .maps_by_user_id = false };
@@ -149,27 +144,23 @@ static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visib
 	return steal_fd(&fd);
 }
 
-/* How many GPUs the caller's process has, which was decided when it first opened /dev/kfd. */
-static int check_nr_gpus(int fd, size_t wanted)
-{
-	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
-	int err = call_ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
-
-	if (err)
-		return fail(err, "cannot ask the KFD for the number of the process' GPUs: %m");
-	if (args.num_of_nodes == wanted)
-		return 0;
-	return fail(-ENODEV, "the process had %zu GPUs and sees %u here, which the kernel does not allow: restore it in a "
-		    "device cgroup that allows it to use %zu GPUs", wanted, args.num_of_nodes, wanted);
-}
-
 int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
 	_cleanup_close_ int fd =
 		nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
-	int err = fd < 0 ? fd : check_nr_gpus(fd, nr_minors);
+	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
+	int err;
 
-	return err ? err : steal_fd(&fd);
+	if (fd < 0)
+		return fd;
+	/* How many GPUs the caller's process has was decided when it first opened /dev/kfd. */
+	err = call_ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
+	if (err)
+		return fail(err, "cannot ask the KFD for the number of the process' GPUs: %m");
+	if (args.num_of_nodes == nr_minors)
+		return steal_fd(&fd);
+	return fail(-ENODEV, "the process had %zu GPUs and sees %u here, which the kernel does not allow: restore it in a "
+		    "device cgroup that allows it to use %zu GPUs", nr_minors, args.num_of_nodes, nr_minors);
 }
 
 int kfd_check_version(int fd)
@@ -219,25 +210,6 @@ int kfd_unpause(int fd)
 
 #define BUCKET_FIELDS(X) X(addr) X(size) X(offset) X(restored_offset) X(gpu_id) X(alloc_flags) X(dmabuf_fd)
 
-static void to_bucket(const struct bo *from, struct kfd_criu_bo_bucket *to)
-{
-	BUCKET_FIELDS(COPY)
-}
-
-static void from_bucket(const struct kfd_criu_bo_bucket *from, struct bo *to)
-{
-	BUCKET_FIELDS(COPY)
-}
-
-/* The kernel hands them out inheritable, and criu starts other programs. */
-static int keep_dmabufs_from_programs(const struct kfd_state *state)
-{
-	for (size_t i = 0; i < state->nr_bos; i++)
-		if (state->bos[i].dmabuf_fd != KFD_NO_FD && fcntl(state->bos[i].dmabuf_fd, F_SETFD, FD_CLOEXEC))
-			return -errno;
-	return 0;
-}
-
 /* CHECKPOINT and RESTORE with the kernel's own structs for BOs; it wants all three pointers, also for zero BOs. */
 static int exchange_state(int fd, enum kfd_criu_op op, struct kfd_state *state)
 {
@@ -255,14 +227,26 @@ static int exchange_state(int fd, enum kfd_criu_op op, struct kfd_state *state)
 
 	if (!buckets)
 		return -ENOMEM;
-	for (size_t i = 0; i < state->nr_bos; i++)
-		to_bucket(&state->bos[i], &buckets[i]);
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct bo *from = &state->bos[i];
+		struct kfd_criu_bo_bucket *to = &buckets[i];
+
+		BUCKET_FIELDS(COPY)
+	}
 	err = criu_op(fd, op, &args);
 	if (err)
 		return err;
+	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct kfd_criu_bo_bucket *from = &buckets[i];
+		struct bo *to = &state->bos[i];
+
+		BUCKET_FIELDS(COPY)
+	}
+	/* The kernel hands out inheritable dma-bufs, and criu starts other programs. */
 	for (size_t i = 0; i < state->nr_bos; i++)
-		from_bucket(&buckets[i], &state->bos[i]);
-	return keep_dmabufs_from_programs(state);
+		if (state->bos[i].dmabuf_fd != KFD_NO_FD && fcntl(state->bos[i].dmabuf_fd, F_SETFD, FD_CLOEXEC))
+			return -errno;
+	return 0;
 }
 
 static int allocate_state(struct kfd_state *state)

@@ -49,27 +49,6 @@ void mounted_free(struct mounted *mounted)
 	free(mounted);
 }
 
-static int open_dri(const char *path)
-{
-	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
-}
-
-static bool is_own(const struct mounted *mounted, int dir)
-{
-	struct statfs fs;
-	struct stat st;
-
-	if (fstatfs(dir, &fs) || fs.f_type != TMPFS_MAGIC || fstat(dir, &st))
-		return false;
-	for (size_t i = 0; i < mounted->nr; i++)
-		if (mounted->devices[i] == st.st_dev)
-			return false;
-	return true;
-}
-
 static int make_node(int dir, uint32_t minor, uint32_t model)
 {
 	dev_t number = device_render_number(minor);
@@ -92,7 +71,15 @@ static int make_node(int dir, uint32_t minor, uint32_t model)
 
 int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
 {
-	_cleanup_close_ int dir = mounted ? open_dri("/dev/dri") : -ENOENT;
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	_cleanup_close_ int dir = mounted ? (int)syscall(SYS_openat2, AT_FDCWD, "/dev/dri", &how, sizeof(how)) : -1;
+	struct statfs fs;
+	struct stat st;
 
-	return dir >= 0 && is_own(mounted, dir) ? make_node(dir, minor, model) : 0;
+	if (dir < 0 || fstatfs(dir, &fs) || fs.f_type != TMPFS_MAGIC || fstat(dir, &st))
+		return 0;
+	for (size_t i = 0; i < mounted->nr; i++)
+		if (mounted->devices[i] == st.st_dev)
+			return 0;
+	return make_node(dir, minor, model);
 }

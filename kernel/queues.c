@@ -23,32 +23,10 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 		       STACK_EMPTY : STACK_LOST;
 }
 
-static enum stack stack_in(const struct topology *nodes, const struct queue_record *record)
-{
-	int node = topology_find_gpu(nodes, record->gpu_id);
-
-	return node < 0 ? STACK_SAVED : stack_of(record, nodes->nodes[node]);
-}
-
 /* Of one XCC; a size that is nonsense becomes none, also for the GPU. */
 static uint32_t stack_size(const struct queue_record *record)
 {
 	return record->mqd_stack_size <= MAX_STACK && record->nr_mqds <= MAX_XCCS ? record->mqd_stack_size : 0;
-}
-
-/* Behind the MQDs of the queue that was read last. */
-static int add_stack(struct kfd_state *state, struct records *records, const struct queue_record *record, bool is_lost)
-{
-	uint32_t size = stack_size(record) * record->nr_mqds;
-	uint8_t *bytes;
-
-	if (records_insert(state, records, size))
-		return -ENOMEM;
-	bytes = state->priv_data + record->at;
-	memcpy(bytes + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
-	if (is_lost)
-		records_empty_mqds(bytes + QUEUE_RECORD_SIZE, record->nr_mqds, stack_size(record));
-	return 0;
 }
 
 int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver, bool at_restore)
@@ -62,13 +40,20 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &record)) > 0) {
-		enum stack stack = stack_in(nodes, &record);
+		int node = topology_find_gpu(nodes, record.gpu_id);
+		enum stack stack = node < 0 ? STACK_SAVED : stack_of(&record, nodes->nodes[node]);
 		bool is_lost = at_restore && stack == STACK_LOST;
+		uint32_t size = stack_size(&record) * record.nr_mqds;
+		uint8_t *bytes;
 
 		if (stack != STACK_EMPTY && !is_lost && !(elsewhere_too && stack == STACK_ELSEWHERE))
 			continue;
-		if (add_stack(state, &records, &record, is_lost))
+		if (records_insert(state, &records, size)) /* behind its MQDs */
 			return -ENOMEM;
+		bytes = state->priv_data + record.at;
+		memcpy(bytes + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
+		if (is_lost)
+			records_empty_mqds(bytes + QUEUE_RECORD_SIZE, record.nr_mqds, stack_size(&record));
 		nr_lost += is_lost;
 	}
 	if (state->priv_size > size_before)
@@ -89,26 +74,6 @@ bool fold_fits(const struct queue_record *record, uint64_t nr_xcc)
 	return record->mqd_stack_offset >= (more < stack ? more : stack);
 }
 
-/* Bytes of the record that go, and where they begin. */
-static uint64_t surplus(const struct queue_record *record, uint64_t nr_xcc, uint64_t *ret_at)
-{
-	uint64_t kept = record->type == QUEUE_TYPE_COMPUTE ? record->mqd_size : SDMA_MQD_SIZE;
-
-	*ret_at = record->at + QUEUE_RECORD_SIZE + kept;
-	if (nr_xcc < 2)
-		return 0;
-	if (record->type == QUEUE_TYPE_COMPUTE)
-		return record->ctl_stack_size && fold_fits(record, nr_xcc) ? (nr_xcc - 1) * COMPUTE_MQD_SIZE : 0;
-	return record->mqd_size == nr_xcc * SDMA_MQD_SIZE ? (nr_xcc - 1) * SDMA_MQD_SIZE : 0;
-}
-
-static uint64_t xccs_of(const struct kfd_state *state, const struct topology *machine, uint32_t user_id)
-{
-	const struct topology_node *gpu = kfd_state_gpu(state, machine, user_id);
-
-	return gpu ? topology_get(gpu, TOPOLOGY_NUM_XCC) : 1;
-}
-
 void fold_queues(struct kfd_state *state, const struct topology *machine)
 {
 	struct queue_record record;
@@ -116,12 +81,17 @@ void fold_queues(struct kfd_state *state, const struct topology *machine)
 
 	records_begin(state, &records);
 	while (records_next_queue(&records, &record) > 0) {
-		uint64_t at, drop = surplus(&record, xccs_of(state, machine, record.gpu_id), &at);
-		uint32_t one = record.type == QUEUE_TYPE_COMPUTE ? COMPUTE_MQD_SIZE : SDMA_MQD_SIZE;
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
+		uint64_t nr_xcc = gpu ? topology_get(gpu, TOPOLOGY_NUM_XCC) : 1, at = record.at + QUEUE_RECORD_SIZE;
+		bool is_compute = record.type == QUEUE_TYPE_COMPUTE;
+		uint32_t one = is_compute ? COMPUTE_MQD_SIZE : SDMA_MQD_SIZE;
 
-		if (!drop)
+		if (nr_xcc < 2 || (is_compute ? !record.ctl_stack_size || !fold_fits(&record, nr_xcc)
+					      : record.mqd_size != nr_xcc * SDMA_MQD_SIZE))
 			continue;
+		/* Of a compute queue all MQDs stay, and the first ones become part of its stack. */
+		at += is_compute ? record.mqd_size : SDMA_MQD_SIZE;
 		memcpy(state->priv_data + record.at + QUEUE_MQD_SIZE_AT, &one, sizeof(one));
-		records_cut(state, &records, at, drop);
+		records_cut(state, &records, at, (nr_xcc - 1) * one);
 	}
 }

@@ -66,18 +66,6 @@ static const struct sdma_slot *find_slot(const struct sdma_slots *slots, const s
 	return NULL;
 }
 
-static int take_one(struct sdma_slots *slots, struct kfd_ioctl_create_queue_args args)
-{
-	struct sdma_slot slot = { .gpu_id = args.gpu_id };
-	int err = call_ioctl(slots->kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
-
-	if (err) /* -ENOMEM: none is free any more */
-		return err == -ENOMEM ? -EBUSY : err;
-	slot.number = args.queue_id;
-	slot.doorbell = kfd_doorbell(args.doorbell_offset);
-	return array_add(slots->held, slots->nr, slot);
-}
-
 /* Until that of @queue is among them. */
 static int take_slot(struct sdma_slots *slots, const struct queue_record *queue)
 {
@@ -94,8 +82,13 @@ static int take_slot(struct sdma_slots *slots, const struct queue_record *queue)
 	if (!err)
 		err = add_buffer(slots, queue->actual_id, &args.write_pointer_address);
 	args.read_pointer_address = args.write_pointer_address + READ_AT;
-	while (!err && !find_slot(slots, queue))
-		err = take_one(slots, args);
+	while (!err && !find_slot(slots, queue)) {
+		err = call_ioctl(slots->kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
+		if (err) /* -ENOMEM: none is free any more */
+			return err == -ENOMEM ? -EBUSY : err;
+		err = array_add(slots->held, slots->nr,
+				(struct sdma_slot){ queue->actual_id, args.queue_id, kfd_doorbell(args.doorbell_offset) });
+	}
 	return err;
 }
 
@@ -138,25 +131,21 @@ int sdma_slots_let_go(struct sdma_slots *slots, const struct queue_record *queue
 	return 0;
 }
 
-/* A buffer that is mapped is not freed. */
-static void end_buffer(const struct sdma_slots *slots, const struct sdma_buffer *buffer)
-{
-	struct kfd_ioctl_map_memory_to_gpu_args args = {
-		.handle = buffer->handle,
-		.device_ids_array_ptr = (uintptr_t)&buffer->gpu_id,
-		.n_devices = 1,
-	};
-
-	call_ioctl(slots->kfd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &args);
-	kfd_free(slots->kfd, buffer->handle);
-}
-
 void sdma_slots_done(struct sdma_slots *slots)
 {
 	while (slots->nr)
 		end_slot(slots, &slots->held[--slots->nr]);
-	while (slots->nr_buffers)
-		end_buffer(slots, &slots->buffers[--slots->nr_buffers]);
+	/* A buffer that is mapped is not freed. */
+	for (size_t i = slots->nr_buffers; i-- > 0;) {
+		struct kfd_ioctl_map_memory_to_gpu_args args = {
+			.handle = slots->buffers[i].handle,
+			.device_ids_array_ptr = (uintptr_t)&slots->buffers[i].gpu_id,
+			.n_devices = 1,
+		};
+
+		call_ioctl(slots->kfd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &args);
+		kfd_free(slots->kfd, slots->buffers[i].handle);
+	}
 	free(slots->held);
 	free(slots->buffers);
 }

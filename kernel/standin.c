@@ -38,29 +38,6 @@ static uint64_t debug_bytes(const struct topology_node *gpu)
 	return round_up(waves * DEBUG_BYTES_PER_WAVE, DEBUG_ALIGNMENT);
 }
 
-static bool is_there(const struct kfd_state *state, const struct queue_record *queue)
-{
-	bool found = false;
-
-	for (size_t i = 0; !found && i < state->nr_bos; i++)
-		found = state->bos[i].addr == queue->cwsr_address;
-	for (size_t i = 0; !found && i < state->nr_standins; i++)
-		found = state->standins[i].address == queue->cwsr_address && state->standins[i].gpu_id == queue->gpu_id;
-	return found;
-}
-
-static int add_range(struct kfd_state *state, const struct queue_record *queue, const struct topology_node *gpu)
-{
-	const struct filler standin = {
-		.gpu_id = queue->gpu_id,
-		.handle = FIRST_NUMBER + state->nr_standins,
-		.address = queue->cwsr_address,
-		.size = round_up((queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE_BYTES),
-	};
-
-	return array_add(state->standins, state->nr_standins, standin);
-}
-
 int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
 {
 	struct queue_record queue;
@@ -72,9 +49,22 @@ int standin_find(struct kfd_state *state, const struct topology *machine, const 
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &queue)) > 0) {
 		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue.gpu_id);
+		struct filler standin = {
+			.gpu_id = queue.gpu_id,
+			.handle = FIRST_NUMBER + state->nr_standins,
+			.address = queue.cwsr_address,
+		};
+		bool is_there = !gpu || queue.type != QUEUE_TYPE_COMPUTE || !queue.cwsr_address;
 
-		if (gpu && queue.type == QUEUE_TYPE_COMPUTE && queue.cwsr_address && !is_there(state, &queue) &&
-		    add_range(state, &queue, gpu))
+		for (size_t i = 0; !is_there && i < state->nr_bos; i++)
+			is_there = state->bos[i].addr == queue.cwsr_address;
+		for (size_t i = 0; !is_there && i < state->nr_standins; i++)
+			is_there = state->standins[i].address == queue.cwsr_address &&
+				   state->standins[i].gpu_id == queue.gpu_id;
+		if (is_there)
+			continue;
+		standin.size = round_up((queue.cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE_BYTES);
+		if (array_add(state->standins, state->nr_standins, standin))
 			return -ENOMEM;
 	}
 	return r;

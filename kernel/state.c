@@ -230,24 +230,11 @@ static uint64_t size_of(uint32_t kind, uint32_t nr_devices)
 	return kind == OBJECT_EVENT ? EVENT_SIZE : SVM_SIZE + SVM_ATTR * (SVM_COMMON_ATTRS + (uint64_t)nr_devices);
 }
 
-static int pass(struct records *records, uint32_t kind)
-{
-	struct queue_record queue;
-
-	if (kind == OBJECT_QUEUE)
-		return take_queue(records, &queue) < 0 ? -EPROTO : 0;
-	if (kind > OBJECT_SVM_RANGE || !take_bytes(records, size_of(kind, records->nr_devices)))
-		return -EPROTO;
-	if (kind == OBJECT_EVENT)
-		records->nr_events++;
-	else
-		records->nr_svm_ranges++;
-	return 0;
-}
-
 /* Stands before the next object of this kind: 1; or behind the last object, where the state ends: 0; else -EPROTO. */
 static int find_records(struct records *records, uint32_t wanted)
 {
+	struct queue_record queue;
+
 	if (records->is_unknown)
 		return -EPROTO;
 	for (; records->nr_left; records->nr_left--) {
@@ -260,8 +247,11 @@ static int find_records(struct records *records, uint32_t wanted)
 			records->nr_left--;
 			return 1;
 		}
-		if (pass(records, kind))
+		if (kind == OBJECT_QUEUE ? take_queue(records, &queue) < 0 :
+		    kind > OBJECT_SVM_RANGE || !take_bytes(records, size_of(kind, records->nr_devices)))
 			return -EPROTO;
+		records->nr_events += kind == OBJECT_EVENT;
+		records->nr_svm_ranges += kind == OBJECT_SVM_RANGE;
 	}
 	return records->at == records->size ? 0 : -EPROTO;
 }
@@ -288,13 +278,17 @@ static bool maps_at_once(uint32_t type, uint32_t value)
 	       (type == ATTR_PREFETCH_LOCATION && value != LOCATION_SYSTEM && value != LOCATION_UNDEFINED);
 }
 
-/* In pages of 4 KiB. */
-static int take_svm(struct records *records, struct svm_range *ret)
+int records_next_svm(struct records *records, struct svm_range *ret)
 {
-	const uint8_t *bytes = take_bytes(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
+	int found = find_records(records, OBJECT_SVM_RANGE);
+	const uint8_t *bytes;
 
+	if (found != 1)
+		return found;
+	bytes = take_bytes(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
 	if (!bytes)
 		return -EPROTO;
+	/* In pages of 4 KiB. */
 	*ret = (struct svm_range){ get_u64(bytes + 8) << 12, get_u64(bytes + 16) << 12, records->xnack };
 	for (uint64_t i = 0; i < SVM_COMMON_ATTRS + (uint64_t)records->nr_devices; i++) {
 		const uint8_t *attr = bytes + SVM_SIZE + i * SVM_ATTR;
@@ -302,13 +296,6 @@ static int take_svm(struct records *records, struct svm_range *ret)
 		ret->on_demand = ret->on_demand && !maps_at_once(get_u32(attr), get_u32(attr + 4));
 	}
 	return 1;
-}
-
-int records_next_svm(struct records *records, struct svm_range *ret)
-{
-	int found = find_records(records, OBJECT_SVM_RANGE);
-
-	return found == 1 ? take_svm(records, ret) : found;
 }
 
 /* ---- BOs ---- */

@@ -84,26 +84,18 @@ struct field {
 	bool seen;
 };
 
-static struct field *find_field(struct field *fields, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (fields[i].name && !strcmp(fields[i].name, name))
-			return &fields[i];
-	}
-	return NULL;
-}
-
 /* A line is "name value"; names that are not asked for and lines without a value are passed over. */
 static int parse_field_line(const struct reader *rd, const char *path, char *line, struct field *fields, size_t n)
 {
 	char *value = strpbrk(line, " \t");
-	struct field *field;
+	struct field *field = NULL;
 
 	if (!value)
 		return 0;
 	*value++ = '\0';
 	value += strspn(value, " \t\r");
-	field = find_field(fields, n, line);
+	for (size_t i = 0; i < n && !field; i++)
+		field = fields[i].name && !strcmp(fields[i].name, line) ? &fields[i] : NULL;
 	if (!field || !*value)
 		return 0;
 	if (parse_decimal(value, &field->value) < 0 || (field->bits < 64 && field->value >> field->bits))
@@ -238,28 +230,20 @@ static int read_properties(const struct reader *rd, struct topology_node *node)
 	return 0;
 }
 
-static void read_name(const struct reader *rd, struct topology_node *node)
-{
-	char text[SYSFS_FILE_MAX];
-	char path[64];
-
-	snprintf(path, sizeof(path), "nodes/%u/name", node->id);
-	if (read_node_file(rd, path, text) == 0)
-		snprintf(node->name, sizeof(node->name), "%.*s", (int)strcspn(text, "\n"), text);
-}
-
 /* What belongs to a node besides its gpu id. */
 static int read_parts(const struct reader *rd, struct topology_node *node)
 {
+	char text[SYSFS_FILE_MAX], path[64];
 	int err = read_properties(rd, node);
 
 	if (err)
 		return err;
-	read_name(rd, node);
+	snprintf(path, sizeof(path), "nodes/%u/name", node->id);
+	if (!read_node_file(rd, path, text))
+		snprintf(node->name, sizeof(node->name), "%.*s", (int)strcspn(text, "\n"), text);
 	err = topology_is_gpu(node) ? read_vram(rd, node) : 0;
-	if (err)
-		return err;
-	err = read_links(rd, "io_links", node);
+	if (!err)
+		err = read_links(rd, "io_links", node);
 	return err ? err : read_links(rd, "p2p_links", node);
 }
 
@@ -291,19 +275,6 @@ static int read_node(const struct reader *rd, struct topology *t, uint32_t id)
 	return 0;
 }
 
-static int read_nodes(const struct reader *rd, struct topology *t)
-{
-	_cleanup_free_ int *numbers = NULL;
-	size_t nr = 0;
-	int err = list_numbers(rd->root_fd, "nodes", &numbers, &nr);
-
-	if (err)
-		return fail(err, "%s/nodes: cannot list: %m", rd->root);
-	for (size_t i = 0; !err && i < nr; i++)
-		err = read_node(rd, t, (uint32_t)numbers[i]);
-	return err;
-}
-
 /*
  * The driver puts the number of a partition into the function bits of location_id. Where all nodes are seen, a node
  * that is alone in its slot is a device in one piece, whatever function a virtual machine gave it.
@@ -320,20 +291,14 @@ static void derive_partitions(struct topology *t)
 	}
 }
 
-/* Did the machine change since? When that cannot be told: no. */
-static bool generation_moved(const struct reader *rd, uint64_t before)
-{
-	char text[SYSFS_FILE_MAX];
-	uint64_t now;
-
-	return read_node_file(rd, "generation_id", text) == 0 && parse_decimal(text, &now) == 0 && now != before;
-}
-
 /* Returns -EAGAIN when the generation moved while it was reading, whatever else went wrong. */
 static int read_attempt(const struct reader *rd, struct topology **ret)
 {
 	_cleanup_topology_ struct topology *t = topology_new();
-	uint64_t generation;
+	_cleanup_free_ int *numbers = NULL;
+	char text[SYSFS_FILE_MAX];
+	uint64_t generation, now;
+	size_t nr = 0;
 	int err;
 
 	if (!t)
@@ -343,8 +308,13 @@ static int read_attempt(const struct reader *rd, struct topology **ret)
 		return fail(err, "%s/generation_id: cannot read: %m", rd->root);
 	if (err)
 		return err;
-	err = read_nodes(rd, t);
-	if (generation_moved(rd, generation)) {
+	err = list_numbers(rd->root_fd, "nodes", &numbers, &nr);
+	if (err)
+		fail(err, "%s/nodes: cannot list: %m", rd->root);
+	for (size_t i = 0; !err && i < nr; i++)
+		err = read_node(rd, t, (uint32_t)numbers[i]);
+	/* Whether the machine has changed since; when that cannot be told, it has not. */
+	if (!read_node_file(rd, "generation_id", text) && !parse_decimal(text, &now) && now != generation) {
 		fail_clear();
 		return -EAGAIN;
 	}
