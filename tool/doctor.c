@@ -39,22 +39,9 @@ static int ask_criu(const char *option, char *text, size_t size)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* What criu itself finds missing on this machine, in its last line. */
-static void check_criu_check(void)
-{
-	char text[16384], *line;
-	int status = ask_criu("check", text, sizeof(text));
-
-	for (line = text + strlen(text); line > text && strchr("\n.", line[-1]); line--)
-		line[-1] = '\0';
-	line = strrchr(text, '\n');
-	print_point(status ? POINT_WARNING : POINT_OK, "criu check", "Run \"criu check\" as root: some jobs may not be dumped", "%s",
-		    line ? line + 1 : text);
-}
-
 static void check_criu(void)
 {
-	char text[4096];
+	char text[16384], *line;
 	int status = ask_criu("--version", text, sizeof(text)), major = 0, minor = 0;
 	const char *version = status ? NULL : strstr(text, "Version: ");
 	bool is_old;
@@ -73,7 +60,13 @@ static void check_criu(void)
 	is_old = major < 3 || (major == 3 && minor < 17);
 	print_point(is_old ? POINT_PROBLEM : POINT_OK, "criu", "Install criu 3.17 or later",
 		    "version %.*s", (int)strcspn(version, " \n"), version);
-	check_criu_check();
+	/* What criu itself finds missing on this machine, in its last line. */
+	status = ask_criu("check", text, sizeof(text));
+	for (line = text + strlen(text); line > text && strchr("\n.", line[-1]); line--)
+		line[-1] = '\0';
+	line = strrchr(text, '\n');
+	print_point(status ? POINT_WARNING : POINT_OK, "criu check", "Run \"criu check\" as root: some jobs may not be dumped", "%s",
+		    line ? line + 1 : text);
 }
 
 /* Where criu looks for plugins. */
@@ -217,20 +210,6 @@ static const char *advice_for(int error)
 	return "Look for messages of amdgpu in the kernel's log";
 }
 
-static void check_driver(const struct driver_release *driver)
-{
-	int fd = kfd_open(), err = fd < 0 ? fd : kfd_check_version(fd);
-
-	if (fd >= 0)
-		close(fd);
-	if (fd < 0)
-		print_failure("/dev/kfd", advice_for(-err), err);
-	else if (err)
-		print_failure("driver", "Use Linux 5.18 or later", err);
-	else
-		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver->text);
-}
-
 static void doctor_gpu(const struct topology_node *node, const struct gpu_usage *usage, enum limit limit,
 		      const char *why)
 {
@@ -255,26 +234,13 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 		    limit == LIMIT_BUSY ? " when their kernels have ended: " : "", why);
 }
 
-static void check_render_node(const struct topology_node *node)
-{
-	char path[48];
-	int fd;
-
-	snprintf(path, sizeof(path), "/dev/dri/renderD%u", topology_minor(node));
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	else
-		print_point(POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
-}
-
 static void doctor_gpus(const struct driver_release *driver)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_topology_ struct topology *machine = NULL;
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
-	char why[LIMITS_TEXT_MAX];
-	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine);
+	char why[LIMITS_TEXT_MAX], path[48];
+	int fd, err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine);
 
 	if (err) {
 		print_failure("GPUs", "Look for messages of amdgpu in the kernel's log", err);
@@ -285,7 +251,12 @@ static void doctor_gpus(const struct driver_release *driver)
 		if (!topology_is_gpu(machine->nodes[i]))
 			continue;
 		doctor_gpu(machine->nodes[i], &usage[i], limits_of_gpu(machine->nodes[i], machine, driver, why), why);
-		check_render_node(machine->nodes[i]);
+		snprintf(path, sizeof(path), "/dev/dri/renderD%u", topology_minor(machine->nodes[i]));
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			print_point(POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
+		else
+			close(fd);
 	}
 	if (!topology_count_gpus(machine))
 		print_point(POINT_PROBLEM, "GPUs", "Is one installed, and allowed by the device cgroup?",
@@ -294,8 +265,10 @@ static void doctor_gpus(const struct driver_release *driver)
 
 static void check_machine(void)
 {
+	_cleanup_close_ int fd = -1;
 	struct driver_release driver;
 	dev_t kfd;
+	int err;
 
 	if (!device_kfd_number(&kfd)) {
 		print_point(POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
@@ -303,7 +276,14 @@ static void check_machine(void)
 		return;
 	}
 	driver_ask_release(DRIVER_VERSION_FILE, &driver);
-	check_driver(&driver);
+	fd = kfd_open();
+	err = fd < 0 ? fd : kfd_check_version(fd);
+	if (fd < 0)
+		print_failure("/dev/kfd", advice_for(-err), err);
+	else if (err)
+		print_failure("driver", "Use Linux 5.18 or later", err);
+	else
+		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver.text);
 	doctor_gpus(&driver);
 }
 

@@ -51,17 +51,7 @@ static int set_problem(struct image_file *file, int err, const char *problem)
 	return file->problem ? 0 : -ENOMEM;
 }
 
-static int unpack(struct image_file *file, const uint8_t *data, size_t size)
-{
-	if (file->is.kind == IMAGE_KFD)
-		return kfd_image_unpack(file->name, data, size, &file->kfd);
-	if (file->is.kind == IMAGE_RENDER)
-		return render_image_unpack(file->name, data, size, &file->render);
-	file->dmabuf = calloc(1, sizeof(*file->dmabuf));
-	return file->dmabuf ? dmabuf_image_unpack(file->name, data, size, file->dmabuf) : -ENOMEM;
-}
-
-static int read_payload(struct image_file *file, int fd)
+static int unpack(struct image_file *file, int fd)
 {
 	_cleanup_free_ uint8_t *data = NULL;
 	size_t size;
@@ -70,59 +60,45 @@ static int read_payload(struct image_file *file, int fd)
 	if (err)
 		return err;
 	file->length = size;
-	err = unpack(file, data, size);
+	if (file->is.kind == IMAGE_KFD)
+		return kfd_image_unpack(file->name, data, size, &file->kfd);
+	if (file->is.kind == IMAGE_RENDER)
+		return render_image_unpack(file->name, data, size, &file->render);
+	file->dmabuf = calloc(1, sizeof(*file->dmabuf));
+	err = file->dmabuf ? dmabuf_image_unpack(file->name, data, size, file->dmabuf) : -ENOMEM;
 	if (err)
 		free(steal_ptr(file->dmabuf));
 	return err;
 }
 
-static int read_image(struct images *images, struct image_file *file, struct member *member)
+static int add_image(struct images *images, struct member *member, const struct image_name *is)
 {
+	struct image_file new = { .is = *is, .size = member->size }, *file;
 	_cleanup_close_ int fd = -1;
 	int err;
 
+	if (images->nr == IMAGES_MAX_FILES)
+		return -E2BIG;
+	snprintf(new.name, sizeof(new.name), "%s", member->name);
+	if (array_add(images->files, images->nr, new))
+		return -ENOMEM;
+	file = &images->files[images->nr - 1];
 	if (member->err == -ELOOP)
 		return set_problem(file, -EBADMSG, "is no regular file, which a restore would refuse");
 	if (member->err)
 		return set_problem(file, member->err, "");
-	if (!image_kind_is_read(file->is.kind))
+	if (!image_kind_is_read(is->kind))
 		return 0;
 	if (reserve(images, member->size))
 		return set_problem(file, -EFBIG, "is larger than such images can be (1 GiB together)");
 	fd = member_open(member);
 	if (fd < 0)
 		return fd;
-	err = read_payload(file, fd);
+	err = unpack(file, fd);
 	return err ? set_problem(file, err, fail_text()) : 0;
 }
 
-static int add_image(struct images *images, struct member *member, const struct image_name *is)
-{
-	struct image_file file = { .is = *is, .size = member->size };
-
-	if (images->nr == IMAGES_MAX_FILES)
-		return -E2BIG;
-	snprintf(file.name, sizeof(file.name), "%s", member->name);
-	if (array_add(images->files, images->nr, file))
-		return -ENOMEM;
-	return read_image(images, &images->files[images->nr - 1], member);
-}
-
 /* ---- all ---- */
-
-/* Images, and what is beside them, of one directory only: those of two would look like one job. */
-static int check_place(struct images *images, const char *place)
-{
-	if (!images->place)
-		images->place = strdup(place);
-	if (!images->place)
-		return -ENOMEM;
-	if (!strcmp(images->place, place))
-		return 0;
-	complain("%s: has images, or files beside them, in two directories, '%s' and '%s': unpack it, and name one",
-		 images->path, images->place, place);
-	return -EINVAL;
-}
 
 static int refuse_twice(const struct images *images, const char *name)
 {
@@ -130,27 +106,30 @@ static int refuse_twice(const struct images *images, const char *name)
 	return -EINVAL;
 }
 
-static int add_other(struct images *images, struct member *member)
+/* Images, and what is beside them, are of one directory only: those of two would look like one job. */
+static int add_member(void *arg, struct member *member)
 {
+	struct images *images = arg;
+	struct image_name is;
 	int *fd = strcmp(member->name, SETTINGS_IMAGE_CONF) ? &images->criu_files : &images->settings;
 
+	if (!images->place)
+		images->place = strdup(member->place);
+	if (!images->place)
+		return -ENOMEM;
+	if (strcmp(images->place, member->place)) {
+		complain("%s: has images, or files beside them, in two directories, '%s' and '%s': unpack it, and name one",
+			 images->path, images->place, member->place);
+		return -EINVAL;
+	}
+	if (image_name_parse(member->name, &is))
+		return add_image(images, member, &is);
 	if (*fd != -ENOENT)
 		return refuse_twice(images, member->name);
 	if (reserve(images, member->size))
 		return -EFBIG;
 	*fd = member->err ? member->err : member_open(member);
 	return 0;
-}
-
-static int add_member(void *arg, struct member *member)
-{
-	struct images *images = arg;
-	struct image_name is;
-	int err = check_place(images, member->place);
-
-	if (err)
-		return err;
-	return image_name_parse(member->name, &is) ? add_image(images, member, &is) : add_other(images, member);
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -172,37 +151,20 @@ static int compare_files(const void *a, const void *b)
 	return order ? order : strcmp(x->name, y->name);
 }
 
-static int sort_files(struct images *images)
-{
-	qsort(images->files, images->nr, sizeof(*images->files), compare_files);
-	for (size_t i = 1; i < images->nr; i++)
-		if (!strcmp(images->files[i - 1].name, images->files[i].name))
-			return refuse_twice(images, images->files[i].name);
-	return 0;
-}
-
-static int open_source(struct images *images)
-{
-	struct stat st;
-
-	/* open() must not wait for the writer of a FIFO. Reads wait for the data of a writer that is there. */
-	images->fd = open(images->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (images->fd < 0 || fstat(images->fd, &st) || fcntl(images->fd, F_SETFL, 0))
-		return -errno;
-	images->is_archive = !S_ISDIR(st.st_mode);
-	return 0;
-}
-
 int images_open(const char *path, struct images *ret)
 {
+	struct stat st;
 	int err;
 
 	*ret = (struct images){ .path = path, .settings = -ENOENT, .criu_files = -ENOENT };
-	err = open_source(ret);
-	if (err) {
+	/* open() must not wait for the writer of a FIFO. Reads wait for the data of a writer that is there. */
+	ret->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (ret->fd < 0 || fstat(ret->fd, &st) || fcntl(ret->fd, F_SETFL, 0)) {
+		err = -errno;
 		complain("%s: %s%s", path, strerror(-err), err == -EACCES && geteuid() ? " (root may read it)" : "");
 		return err;
 	}
+	ret->is_archive = !S_ISDIR(st.st_mode);
 	err = images_walk(ret, add_member, ret);
 	if (err)
 		return err;
@@ -210,7 +172,11 @@ int images_open(const char *path, struct images *ret)
 		complain("%s: there is no image of the plugin (amdgpu-*.img) in it", path);
 		return -ENOENT;
 	}
-	return sort_files(ret);
+	qsort(ret->files, ret->nr, sizeof(*ret->files), compare_files);
+	for (size_t i = 1; i < ret->nr; i++)
+		if (!strcmp(ret->files[i - 1].name, ret->files[i].name))
+			return refuse_twice(ret, ret->files[i].name);
+	return 0;
 }
 
 struct image_file *images_find(const struct images *images, enum image_kind kind, int id, uint32_t gpu_id)

@@ -68,29 +68,23 @@ static int ask_driver(const struct run *run, const struct gpu_process *kfd, cons
 				   !run->settings.flag[SETTING_RESTORABLE_CHECK]);
 }
 
-static int ask_sharing(const struct run *run, const struct gpu_process *kfd, const struct match_map *map)
-{
-	if (!kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
-		return 0;
-	for (unsigned int i = 0; i < map->nr_pairs; i++)
-		if (map->pairs[i].user_gpu_id != map->pairs[i].actual_gpu_id)
-			return fail(-EINVAL,
-				    "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
-				    "(KFD_SHARING_CHECK=0 accepts it)",
-				    map->pairs[i].user_gpu_id, map->pairs[i].actual_gpu_id);
-	return 0;
-}
-
 /* *ret may be set even when the process does not fit: it has chosen. */
 static int match(struct run *run, const struct gpu_process *kfd, const struct topology *saved, struct match_map **ret)
 {
+	const struct match_pair *pair;
 	int err = choose_of_machine(run, kfd, saved, ret);
 
-	if (err || !kfd)
-		return err;
-	if (run->is_here)
+	if (!err && kfd && run->is_here)
 		err = ask_driver(run, kfd, *ret);
-	return err ? err : ask_sharing(run, kfd, *ret);
+	if (err || !kfd || !kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
+		return err;
+	for (pair = (*ret)->pairs; pair < (*ret)->pairs + (*ret)->nr_pairs; pair++)
+		if (pair->user_gpu_id != pair->actual_gpu_id)
+			return fail(-EINVAL,
+				    "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
+				    "(KFD_SHARING_CHECK=0 accepts it)",
+				    pair->user_gpu_id, pair->actual_gpu_id);
+	return 0;
 }
 
 /* ---- what is said ---- */
@@ -106,17 +100,6 @@ static void print_pair(const struct run *run, const struct match_pair *pair)
 	print_number("render_minor", " (renderD", pair->local_minor);
 	print_string("pci", ", ", pci_text(run->machine->nodes[pair->local], pci));
 	print_text(")%s\n", run->usage[pair->local].has_queues ? ", which others use" : "");
-	print_end();
-}
-
-/* The pairs are remembered: processes that come later follow, and have the rest of the memory. */
-static void print_pairs(struct run *run, const struct match_map *map)
-{
-	print_array("pairs");
-	for (unsigned int i = 0; map && i < map->nr_pairs; i++) {
-		print_pair(run, &map->pairs[i]);
-		match_remember(&run->choices, &map->pairs[i]);
-	}
 	print_end();
 }
 
@@ -136,7 +119,13 @@ static void match_file(struct run *run, const struct image_file *file, const str
 		print_null("pid");
 	print_bool("fits", !err);
 	print_text(": %s\n", err ? "does not fit" : "fits");
-	print_pairs(run, map);
+	print_array("pairs");
+	for (unsigned int i = 0; map && i < map->nr_pairs; i++) {
+		print_pair(run, &map->pairs[i]);
+		/* Processes that come later follow, and have the rest of the memory. */
+		match_remember(&run->choices, &map->pairs[i]);
+	}
+	print_end();
 	print_string("reason", "  ", !err ? NULL : fail_text()[0] ? fail_text() : strerror(-err));
 	print_text("%s", err ? "\n" : "");
 	print_end();
@@ -144,11 +133,11 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	match_map_free(map);
 }
 
-/* Of all processes together, as a restore adds it up before the first one chooses. */
-static void add_image_work(struct run *run)
+static void match_all(struct run *run)
 {
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 
+	/* What all need together, as a restore adds it up before the first one chooses. */
 	for (size_t i = 0; i < run->images.nr; i++) {
 		const struct gpu_process *kfd = run->images.files[i].kfd;
 
@@ -159,23 +148,16 @@ static void add_image_work(struct run *run)
 		if (!run->largest || topology_count_gpus(kfd->nodes) > topology_count_gpus(run->largest))
 			run->largest = kfd->nodes;
 	}
-}
-
-/* A render node of a GPU that no process has is restored, too. */
-static bool is_only_image(const struct run *run, const struct render_image *render)
-{
-	return render && render->nodes && !match_choice_local(&run->choices, render->minor);
-}
-
-static void match_all(struct run *run)
-{
-	add_image_work(run);
 	for (size_t i = 0; i < run->images.nr; i++)
 		if (image_is_process(&run->images.files[i]))
 			match_file(run, &run->images.files[i], run->images.files[i].kfd->nodes);
-	for (size_t i = 0; i < run->images.nr && run->all_fit; i++)
-		if (is_only_image(run, run->images.files[i].render))
-			match_file(run, &run->images.files[i], run->images.files[i].render->nodes);
+	/* A render node of a GPU that no process has is restored, too. */
+	for (size_t i = 0; i < run->images.nr && run->all_fit; i++) {
+		const struct render_image *render = run->images.files[i].render;
+
+		if (render && render->nodes && !match_choice_local(&run->choices, render->minor))
+			match_file(run, &run->images.files[i], render->nodes);
+	}
 }
 
 bool print_settings(const struct settings *settings)
@@ -196,19 +178,6 @@ bool print_settings(const struct settings *settings)
 			    sources[settings->from[id]]);
 	}
 	return is_any;
-}
-
-static int match_and_print(struct run *run, const struct arguments *arguments)
-{
-	print_string("path", NULL, arguments->path);
-	print_string("machine", NULL, arguments->machine);
-	print_array("settings");
-	print_settings(&run->settings);
-	print_end();
-	print_array("processes");
-	match_all(run);
-	print_end();
-	return run->all_fit ? TOOL_GOOD : TOOL_BAD;
 }
 
 /* ---- what it is made from ---- */
@@ -253,19 +222,9 @@ static int read_machine(struct run *run)
 	return 0;
 }
 
-/* As a restore takes them; what another machine's file says is not known. */
-static int read_settings(struct run *run)
-{
-	int conf = run->images.settings;
-
-	if (conf < 0 && conf != -ENOENT)
-		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
-	return settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL);
-}
-
 static int read_machines(struct run *run, const struct arguments *arguments)
 {
-	int status;
+	int status, conf;
 
 	if (images_open(arguments->path, &run->images))
 		return TOOL_FAIL;
@@ -276,7 +235,11 @@ static int read_machines(struct run *run, const struct arguments *arguments)
 	if (status != TOOL_GOOD)
 		return status;
 	run->is_here = !arguments->machine;
-	if (read_settings(run))
+	/* Settings as a restore takes them; what another machine's file says is not known. */
+	conf = run->images.settings;
+	if (conf < 0 && conf != -ENOENT)
+		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
+	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL))
 		return TOOL_FAIL;
 	if (run->is_here)
 		return read_machine(run) ? TOOL_FAIL : TOOL_GOOD;
@@ -288,8 +251,17 @@ int command_match(const struct arguments *arguments)
 	struct run run = { .all_fit = true };
 	int status = read_machines(&run, arguments);
 
-	if (status == TOOL_GOOD)
-		status = match_and_print(&run, arguments);
+	if (status == TOOL_GOOD) {
+		print_string("path", NULL, arguments->path);
+		print_string("machine", NULL, arguments->machine);
+		print_array("settings");
+		print_settings(&run.settings);
+		print_end();
+		print_array("processes");
+		match_all(&run);
+		print_end();
+		status = run.all_fit ? TOOL_GOOD : TOOL_BAD;
+	}
 	topology_free(run.machine);
 	images_done(&run.images);
 	return status;

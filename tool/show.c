@@ -47,21 +47,17 @@ const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 	return text;
 }
 
-static const char *criu_version_text(unsigned int hooks)
-{
-	static const char *const versions[] = { [10] = "3.17 to 3.19", [12] = "4.0 or 4.1", [13] = "4.2" };
-
-	return hooks < ARRAY_SIZE(versions) ? versions[hooks] : "later than 4.2";
-}
-
 /* ---- a process ---- */
 
 static void print_writer(const struct image_writer *writer)
 {
+	static const char *const versions[] = { [10] = "3.17 to 3.19", [12] = "4.0 or 4.1", [13] = "4.2" };
+	unsigned int hooks = writer->criu_hooks;
+
 	print_object("writer");
 	print_string("plugin", "  written by   plugin ", writer->plugin);
-	print_string("criu", ", criu ", criu_version_text(writer->criu_hooks));
-	print_number("criu_hooks", writer->criu_hooks ? ", criu's hooks: " : NULL, writer->criu_hooks);
+	print_string("criu", ", criu ", hooks < ARRAY_SIZE(versions) ? versions[hooks] : "later than 4.2");
+	print_number("criu_hooks", hooks ? ", criu's hooks: " : NULL, hooks);
 	print_string("kernel", ", Linux ", writer->kernel);
 	print_string("driver", ", driver: ", writer->driver);
 	print_text(writer->plugin[0] ? "\n" : "  written by   not said\n");
@@ -167,50 +163,41 @@ static size_t kind_of(const struct bo *bo)
 	return kind;
 }
 
-static void print_kind(const struct kfd_state *state, uint32_t gpu_id, size_t kind)
+static void print_gpu(const struct images *images, const struct image_file *file, const struct topology_node *node)
 {
-	uint64_t nr = 0, bytes = 0;
-
-	for (size_t i = 0; i < state->nr_bos; i++)
-		if (state->bos[i].gpu_id == gpu_id && kind_of(&state->bos[i]) == kind) {
-			nr++;
-			bytes += state->bos[i].size;
-		}
-	if (!nr)
-		return;
-	print_object(NULL);
-	print_string("kind", "    ", kinds[kind].name);
-	print_number("number", ": ", nr);
-	print_bytes("bytes", ", ", bytes);
-	print_text("\n");
-	print_end();
-}
-
-static void print_contents(const struct images *images, const struct image_file *file, uint32_t gpu_id)
-{
+	const struct kfd_state *state = &file->kfd->state;
+	uint32_t gpu_id = topology_gpu_id(node);
+	struct counts counts = count_objects(file->kfd, gpu_id);
+	struct contents contents = contents_of(state, gpu_id);
 	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, gpu_id);
-	struct contents contents = contents_of(&file->kfd->state, gpu_id);
 
+	print_object(NULL);
+	print_device(node);
+	print_queues("\n    queues     compute ", &counts);
 	print_object("contents");
 	print_bytes("content_bytes", "\n    contents   ", contents.bytes);
 	print_number("buffers_number", NULL, contents.nr);
 	print_string("file", " in ", pages ? pages->name : NULL);
 	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
 	print_end();
-}
-
-static void print_gpu(const struct images *images, const struct image_file *file, const struct topology_node *node)
-{
-	uint32_t gpu_id = topology_gpu_id(node);
-	struct counts counts = count_objects(file->kfd, gpu_id);
-
-	print_object(NULL);
-	print_device(node);
-	print_queues("\n    queues     compute ", &counts);
-	print_contents(images, file, gpu_id);
 	print_array("buffers");
-	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++)
-		print_kind(&file->kfd->state, gpu_id, kind);
+	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
+		uint64_t nr = 0, bytes = 0;
+
+		for (size_t i = 0; i < state->nr_bos; i++)
+			if (state->bos[i].gpu_id == gpu_id && kind_of(&state->bos[i]) == kind) {
+				nr++;
+				bytes += state->bos[i].size;
+			}
+		if (!nr)
+			continue;
+		print_object(NULL);
+		print_string("kind", "    ", kinds[kind].name);
+		print_number("number", ": ", nr);
+		print_bytes("bytes", ", ", bytes);
+		print_text("\n");
+		print_end();
+	}
 	print_end();
 	print_end();
 }
@@ -233,21 +220,13 @@ static void print_objects(const struct gpu_process *kfd)
 	print_text("\n");
 }
 
-static void print_sharing(const struct gpu_process *kfd)
+static void print_process(const struct images *images, const struct image_file *file)
 {
+	const struct gpu_process *kfd = file->kfd;
 	size_t nr_shared = 0;
 
 	for (size_t i = 0; i < kfd->state.nr_bos; i++)
 		nr_shared += kfd->state.bos[i].share.buffer != 0;
-	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
-	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, nr_shared);
-	print_text("%s", kfd->nr_sharers ? "\n" : "");
-}
-
-static void print_process(const struct images *images, const struct image_file *file)
-{
-	const struct gpu_process *kfd = file->kfd;
-
 	print_object(NULL);
 	print_number("pid", "\nprocess ", kfd->state.pid);
 	print_text("%s", kfd->no_kfd ? ", without /dev/kfd" : "");
@@ -258,24 +237,14 @@ static void print_process(const struct images *images, const struct image_file *
 	print_bool("render_only", kfd->no_kfd);
 	print_number("state_bytes", NULL, kfd->state.priv_size);
 	print_objects(kfd);
-	print_sharing(kfd);
+	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
+	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, nr_shared);
+	print_text("%s", kfd->nr_sharers ? "\n" : "");
 	print_array("gpus");
 	for (unsigned int i = 0; i < kfd->nodes->nr_nodes; i++)
 		if (topology_is_gpu(kfd->nodes->nodes[i]))
 			print_gpu(images, file, kfd->nodes->nodes[i]);
 	print_end();
-	print_end();
-}
-
-/* ---- all ---- */
-
-static void print_file(const struct image_file *file)
-{
-	print_object(NULL);
-	print_string("name", "  ", file->name);
-	print_bytes("bytes", ", ", file->size);
-	print_string("problem", ": ", file->problem);
-	print_text("\n");
 	print_end();
 }
 
@@ -295,9 +264,16 @@ int command_show(const struct arguments *arguments)
 	print_end();
 	print_text("\nfiles:\n");
 	print_array("files");
-	for (size_t i = 0; i < images.nr; i++)
-		if (!image_is_process(&images.files[i]))
-			print_file(&images.files[i]);
+	for (size_t i = 0; i < images.nr; i++) {
+		if (image_is_process(&images.files[i]))
+			continue;
+		print_object(NULL);
+		print_string("name", "  ", images.files[i].name);
+		print_bytes("bytes", ", ", images.files[i].size);
+		print_string("problem", ": ", images.files[i].problem);
+		print_text("\n");
+		print_end();
+	}
 	print_end();
 	return images_status(&images);
 }

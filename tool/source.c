@@ -88,20 +88,16 @@ static void archive_cleanup(struct archive **archive)
 	archive_read_free(*archive);
 }
 
-/* What else archives are compressed with. */
-static const char *advice(const struct images *images)
-{
-	char magic[4] = "";
-
-	if (pread(images->fd, magic, sizeof(magic), 0) != sizeof(magic))
-		return "";
-	return !memcmp(magic, "\xfd\x37zX", 4) ? ": decompress it with \"xz -d\" first" :
-	       !memcmp(magic, "BZh", 3)	      ? ": decompress it with \"bzip2 -d\" first" : "";
-}
-
 static int wrong(const struct images *images, const char *why)
 {
-	complain("%s: cannot be read as a tar archive: %s%s", images->path, why ? why : "unknown error", advice(images));
+	const char *advice = "";
+	char magic[4] = "";
+
+	/* What else archives are compressed with. */
+	if (pread(images->fd, magic, sizeof(magic), 0) == sizeof(magic))
+		advice = !memcmp(magic, "\xfd\x37zX", 4) ? ": decompress it with \"xz -d\" first" :
+			 !memcmp(magic, "BZh", 3)	  ? ": decompress it with \"bzip2 -d\" first" : "";
+	complain("%s: cannot be read as a tar archive: %s%s", images->path, why ? why : "unknown error", advice);
 	return -EBADMSG;
 }
 
@@ -253,27 +249,11 @@ int64_t member_read(struct member *member, uint64_t max, const uint8_t **ret)
 	return (int64_t)n;
 }
 
-static int copy_member(struct member *member, int fd)
-{
-	const uint8_t *data;
-	int64_t n;
-
-	if (ftruncate(fd, (off_t)member->size))
-		return -errno;
-	while ((n = member_read(member, UINT64_MAX, &data)) >= 0) {
-		int err = data ? write_all(fd, data, (size_t)n) : lseek(fd, n, SEEK_CUR) < 0 ? -errno : 0;
-
-		if (err)
-			return err;
-	}
-	if (n != -ENODATA)
-		return (int)n;
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
-}
-
 int member_open(struct member *member)
 {
 	_cleanup_close_ int fd = -1;
+	const uint8_t *data;
+	int64_t n;
 	int err;
 
 	if (!member->archive) {
@@ -281,6 +261,14 @@ int member_open(struct member *member)
 		return fd < 0 ? -errno : steal_fd(&fd);
 	}
 	fd = memfd_create("member", MFD_CLOEXEC);
-	err = fd < 0 ? -errno : copy_member(member, fd);
-	return err ? err : steal_fd(&fd);
+	if (fd < 0 || ftruncate(fd, (off_t)member->size))
+		return -errno;
+	while ((n = member_read(member, UINT64_MAX, &data)) >= 0) {
+		err = data ? write_all(fd, data, (size_t)n) : lseek(fd, n, SEEK_CUR) < 0 ? -errno : 0;
+		if (err)
+			return err;
+	}
+	if (n != -ENODATA)
+		return (int)n;
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : steal_fd(&fd);
 }

@@ -42,21 +42,6 @@ static void problem(struct verify *v, const char *file, const struct bo *bo, int
 	__attribute__((format(printf, 5, 6)));
 #define damaged(v, file, ...) problem(v, file, NULL, -EBADMSG, __VA_ARGS__)
 
-static void print_problem(const char *file, const struct bo *bo, enum image_state state, const char *text)
-{
-	print_object(NULL);
-	print_string("file", "", file);
-	print_string("state", NULL, image_state_word(state));
-	print_string("problem", ": ", text);
-	if (bo) {
-		print_bytes("buffer_bytes", "; buffer of ", bo->size);
-		print_address("address", " at ", bo->addr);
-		print_id("gpu_id", " of gpu ", bo->gpu_id);
-	}
-	print_text("\n");
-	print_end();
-}
-
 static void problem(struct verify *v, const char *file, const struct bo *bo, int err, const char *fmt, ...)
 {
 	enum image_state state = image_state(err);
@@ -68,7 +53,17 @@ static void problem(struct verify *v, const char *file, const struct bo *bo, int
 	va_end(args);
 	pthread_mutex_lock(&v->lock);
 	v->nr[state]++;
-	print_problem(file, bo, state, text);
+	print_object(NULL);
+	print_string("file", "", file);
+	print_string("state", NULL, image_state_word(state));
+	print_string("problem", ": ", text);
+	if (bo) {
+		print_bytes("buffer_bytes", "; buffer of ", bo->size);
+		print_address("address", " at ", bo->addr);
+		print_id("gpu_id", " of gpu ", bo->gpu_id);
+	}
+	print_text("\n");
+	print_end();
 	pthread_mutex_unlock(&v->lock);
 }
 
@@ -122,27 +117,10 @@ static int say_unread(struct verify *v, const struct image_file *pages, const st
 	return err == -EBADMSG ? err : 0;
 }
 
-static void count_checksum(struct verify *v, bool is_damaged)
-{
-	pthread_mutex_lock(&v->lock);
-	v->nr_checksums++;
-	v->nr[IMAGE_DAMAGED] += is_damaged;
-	pthread_mutex_unlock(&v->lock);
-}
-
-/* A file that is wrong from its start on has as many problems as buffers: a person is shown the first ones. */
-static void compare(struct verify *v, const struct image_file *pages, const struct bo *bo, uint32_t crc, size_t *nr_wrong)
-{
-	bool is_wrong = bo->crc32c != crc, is_said = print_is_json() || *nr_wrong < MAX_LINES;
-
-	if (!bo->has_crc32c)
-		return;
-	count_checksum(v, is_wrong && !is_said);
-	if (is_wrong && is_said)
-		problem(v, pages->name, bo, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", crc, bo->crc32c);
-	*nr_wrong += is_wrong;
-}
-
+/*
+ * A file that is wrong from its start on has as many problems as buffers: a person is shown the first ones. Of CRIU's plugin
+ * it may have bytes of an earlier dump after what its length says.
+ */
 static int compare_buffers(struct verify *v, const struct image_file *pages, const struct kfd_state *state,
 			   struct member *member, uint64_t needed)
 {
@@ -150,18 +128,29 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 	uint32_t crc;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
+		const struct bo *bo = &state->bos[i];
+		bool is_wrong, is_said = print_is_json() || nr_wrong < MAX_LINES;
 		int err = 0;
 
 		if (!kfd_state_owns_on(state, i, pages->is.gpu_id))
 			continue;
-		err = read_buffer(v, member, state->bos[i].size, &crc);
+		err = read_buffer(v, member, bo->size, &crc);
 		if (err)
-			return say_unread(v, pages, &state->bos[i], err, needed);
-		compare(v, pages, &state->bos[i], crc, &nr_wrong);
+			return say_unread(v, pages, bo, err, needed);
+		is_wrong = bo->has_crc32c && bo->crc32c != crc;
+		nr_wrong += is_wrong;
+		pthread_mutex_lock(&v->lock);
+		v->nr_checksums += bo->has_crc32c;
+		v->nr[IMAGE_DAMAGED] += is_wrong && !is_said;
+		pthread_mutex_unlock(&v->lock);
+		if (is_wrong && is_said)
+			problem(v, pages->name, bo, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", crc,
+				bo->crc32c);
 	}
+	pthread_mutex_lock(&v->lock);
 	if (nr_wrong > MAX_LINES)
 		print_text("%s: and %zu more buffers are damaged\n", pages->name, nr_wrong - MAX_LINES);
-	/* A file of CRIU's plugin may have bytes of an earlier dump after what its length says. */
+	pthread_mutex_unlock(&v->lock);
 	if (v->has_checksums && pages->size > needed)
 		damaged(v, pages->name, "has %" PRIu64 " bytes behind its contents", pages->size - needed);
 	return 0;
@@ -266,31 +255,30 @@ static void check_contents(struct verify *v)
 			problem(v, v->images->files[i].name, NULL, -EIO, "cannot be read a second time");
 }
 
-static void verify_pages(struct verify *v, const struct image_file *file, uint32_t gpu_id)
-{
-	struct contents contents = contents_of(&file->kfd->state, gpu_id);
-
-	v->nr_buffers += contents.nr;
-	v->nr_without += contents.nr_without;
-	v->needed_bytes += contents.bytes;
-	if (!fits_into_file(&contents))
-		damaged(v, file->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
-	else if (contents.nr && !images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id))
-		damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
-			file->is.id, gpu_id, contents.nr);
-}
-
 /* ---- structure ---- */
 
+/* What a process' image says of other files: its render node, and the contents of its buffers. */
 static void verify_process(struct verify *v, const struct image_file *file)
 {
 	const struct topology *nodes = file->kfd->nodes;
 
 	if (file->kfd->no_kfd && !images_find(v->images, IMAGE_RENDER, file->is.id, 0))
 		damaged(v, file->name, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
-	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
-		if (topology_is_gpu(nodes->nodes[i]))
-			verify_pages(v, file, topology_gpu_id(nodes->nodes[i]));
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
+		uint32_t gpu_id = topology_gpu_id(nodes->nodes[i]);
+		struct contents contents = contents_of(&file->kfd->state, gpu_id);
+
+		if (!topology_is_gpu(nodes->nodes[i]))
+			continue;
+		v->nr_buffers += contents.nr;
+		v->nr_without += contents.nr_without;
+		v->needed_bytes += contents.bytes;
+		if (!fits_into_file(&contents))
+			damaged(v, file->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
+		else if (contents.nr && !images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id))
+			damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
+				file->is.id, gpu_id, contents.nr);
+	}
 }
 
 /* The image has a checksum of itself, which is right. */
@@ -300,22 +288,18 @@ static bool image_has_checksum(const struct image_file *file)
 	       (file->dmabuf && file->dmabuf->has_crc32c);
 }
 
-/*
- * A single wrong bit can hide the checksum field, and the image then looks as if CRIU's plugin had written it. What only
- * this plugin writes gives it away: checksums of the others, the nodes of a render node's image, dma-bufs.
- */
-static bool had_checksum(const struct verify *v, const struct image_file *file)
-{
-	return v->has_checksums || file->dmabuf || (file->render && file->render->nodes);
-}
-
 static void verify_image(struct verify *v, const struct image_file *file)
 {
 	bool has_checksum = image_has_checksum(file);
+	/*
+	 * A single wrong bit can hide the checksum field, and the image then looks as if CRIU's plugin had written it. What
+	 * only this plugin writes gives it away: checksums of the others, the nodes of a render node's image, dma-bufs.
+	 */
+	bool had_checksum = v->has_checksums || file->dmabuf || (file->render && file->render->nodes);
 
 	v->nr_images++;
 	v->nr_image_checksums += has_checksum;
-	if (!has_checksum && had_checksum(v, file))
+	if (!has_checksum && had_checksum)
 		damaged(v, file->name, "is damaged: it has no CRC-32C of itself, and its writer writes one");
 	if (v->has_checksums && file->size - LENGTH_PREFIX_BYTES > file->length)
 		damaged(v, file->name, "has %" PRIu64 " bytes behind its end",
@@ -324,36 +308,43 @@ static void verify_image(struct verify *v, const struct image_file *file)
 		verify_process(v, file);
 }
 
-static void check_owner_of_pages(struct verify *v, const struct image_file *file)
+static void verify_file(struct verify *v, const struct image_file *file)
 {
 	const struct image_file *process = images_find(v->images, IMAGE_KFD, file->is.id, 0);
 
-	if (!process)
+	if (file->err)
+		problem(v, file->name, NULL, file->err, "%s", file->problem);
+	else if (image_kind_is_read(file->is.kind))
+		verify_image(v, file);
+	else if (file->is.kind != IMAGE_PAGES)
+		problem(v, file->name, NULL, -EOPNOTSUPP,
+			"is of CRIU's development branch, and nothing that this plugin restores");
+	else if (!process)
 		damaged(v, file->name, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
 	else if (v->has_checksums && process->kfd && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
 		damaged(v, file->name, "belongs to gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
-static void verify_file(struct verify *v, const struct image_file *file)
-{
-	if (file->err)
-		problem(v, file->name, NULL, file->err, "%s", file->problem);
-	else if (image_kind_is_read(file->is.kind))
-		verify_image(v, file);
-	else if (file->is.kind == IMAGE_PAGES)
-		check_owner_of_pages(v, file);
-	else
-		problem(v, file->name, NULL, -EOPNOTSUPP,
-			"is of CRIU's development branch, and nothing that this plugin restores");
-}
-
 /* ---- what images say of each other: each shared buffer has one owner, and all that belongs together is there ---- */
 
-/* By number of the buffer: whose image has its contents. */
-static const struct image_file **list_owners(struct verify *v)
+/* The file names a buffer, or 0. Each that has no owner is said once. */
+static void verify_owner(struct verify *v, const struct image_file *file, uint32_t buffer,
+			const struct image_file **owners)
 {
-	const struct image_file **owners = calloc(IMAGE_MAX_NUMBER + 1, sizeof(*owners));
+	if (!buffer || owners[buffer])
+		return;
+	damaged(v, file->name, "has buffer %u of another process, and no image has its contents", buffer);
+	owners[buffer] = file;
+}
 
+/* Each shared buffer has one owner. */
+static void check_owners(struct verify *v)
+{
+	/* By number of the buffer: whose image has its contents. */
+	_cleanup_free_ const struct image_file **owners = calloc(IMAGE_MAX_NUMBER + 1, sizeof(*owners));
+
+	if (!owners)
+		problem(v, v->images->path, NULL, -ENOMEM, "out of memory");
 	for (size_t i = 0; owners && i < v->images->nr; i++) {
 		const struct image_file *file = &v->images->files[i];
 
@@ -367,35 +358,19 @@ static const struct image_file **list_owners(struct verify *v)
 			owners[buffer] = file;
 		}
 	}
-	return owners;
+	for (size_t i = 0; owners && i < v->images->nr; i++) {
+		const struct image_file *file = &v->images->files[i];
+
+		for (size_t j = 0; file->kfd && j < file->kfd->state.nr_bos; j++)
+			verify_owner(v, file, file->kfd->state.bos[j].share.buffer, owners);
+		for (size_t j = 0; file->render && j < file->render->objects.nr_handles; j++)
+			verify_owner(v, file, file->render->objects.handles[j].buffer, owners);
+		if (file->dmabuf)
+			verify_owner(v, file, file->dmabuf->buffer, owners);
+	}
 }
 
-/* The file names a buffer, or 0. Each that has no owner is said once. */
-static void verify_owner(struct verify *v, const struct image_file *file, uint32_t buffer,
-			const struct image_file **owners)
-{
-	if (!buffer || owners[buffer])
-		return;
-	damaged(v, file->name, "has buffer %u of another process, and no image has its contents", buffer);
-	owners[buffer] = file;
-}
-
-static void verify_owners(struct verify *v, const struct image_file *file, const struct image_file **owners)
-{
-	for (size_t i = 0; file->kfd && i < file->kfd->state.nr_bos; i++)
-		verify_owner(v, file, file->kfd->state.bos[i].share.buffer, owners);
-	for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
-		verify_owner(v, file, file->render->objects.handles[i].buffer, owners);
-	if (file->dmabuf)
-		verify_owner(v, file, file->dmabuf->buffer, owners);
-}
-
-/* How many processes share, as each image says that has part in it; 0: has none. */
-static uint32_t sharers_of(const struct image_file *file)
-{
-	return file->kfd ? file->kfd->nr_sharers : file->dmabuf ? file->dmabuf->nr_sharers : 0;
-}
-
+/* All processes that share are there, with all their device files. */
 static void check_sharers(struct verify *v)
 {
 	size_t nr = 0, nr_files = 0, nr_wanted = 0;
@@ -415,24 +390,13 @@ static void check_sharers(struct verify *v)
 		damaged(v, first, "is of processes with %zu device files, and there are images of %zu", nr_wanted,
 			nr_files);
 	for (size_t i = 0; i < v->images->nr; i++) {
-		uint32_t said = sharers_of(&v->images->files[i]);
+		const struct image_file *file = &v->images->files[i];
+		uint32_t said = file->kfd ? file->kfd->nr_sharers : file->dmabuf ? file->dmabuf->nr_sharers : 0;
 
 		if (said && said != nr)
-			damaged(v, v->images->files[i].name,
-				"is of a dump in which %u processes share buffers, and there are %zu of them", said,
-				nr);
+			damaged(v, file->name, "is of a dump in which %u processes share buffers, and there are %zu of them",
+				said, nr);
 	}
-}
-
-static void check_sharing(struct verify *v)
-{
-	_cleanup_free_ const struct image_file **owners = list_owners(v);
-
-	if (!owners)
-		problem(v, v->images->path, NULL, -ENOMEM, "out of memory");
-	for (size_t i = 0; owners && i < v->images->nr; i++)
-		verify_owners(v, &v->images->files[i], owners);
-	check_sharers(v);
 }
 
 /*
@@ -461,21 +425,14 @@ static bool take_number(const uint8_t **p, const uint8_t *end, uint8_t tag, uint
 	return false;
 }
 
-static struct image_file *find_device_file(const struct images *images, uint32_t id)
-{
-	static const enum image_kind kinds[] = { IMAGE_KFD, IMAGE_RENDER, IMAGE_DMABUF };
-	struct image_file *found = NULL;
-
-	for (size_t i = 0; id <= INT32_MAX && !found && i < ARRAY_SIZE(kinds); i++)
-		found = images_find(images, kinds[i], (int)id, 0);
-	return found;
-}
-
 /* Notes that the images are listed that are of this file. */
 static void check_listed(struct verify *v, uint32_t id)
 {
-	struct image_file *file = find_device_file(v->images, id), *end = v->images->files + v->images->nr;
+	static const enum image_kind kinds[] = { IMAGE_KFD, IMAGE_RENDER, IMAGE_DMABUF };
+	struct image_file *file = NULL, *end = v->images->files + v->images->nr;
 
+	for (size_t i = 0; id <= INT32_MAX && !file && i < ARRAY_SIZE(kinds); i++)
+		file = images_find(v->images, kinds[i], (int)id, 0);
 	if (!file)
 		damaged(v, IMAGES_CRIU_FILES,
 			"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
@@ -509,41 +466,32 @@ static int check_list(struct verify *v, const uint8_t *data, size_t size)
 	return 0;
 }
 
-static int read_list(struct verify *v)
+static void check_criu_files(struct verify *v)
 {
 	_cleanup_free_ uint8_t *data = NULL;
-	struct stat st;
-	int fd = v->images->criu_files, err;
+	int fd = v->images->criu_files, err = fd < 0 ? fd : 0;
+	struct stat st = { 0 };
 
-	if (fd < 0 || fstat(fd, &st))
-		return fd < 0 ? fd : -errno;
-	data = malloc((size_t)st.st_size + 1);
-	err = data ? read_all(fd, data, (size_t)st.st_size) : -ENOMEM;
-	return err ? err : check_list(v, data, (size_t)st.st_size);
-}
-
-static void verify_unlisted(struct verify *v)
-{
-	for (size_t i = 0; i < v->images->nr; i++) {
+	if (!err && fstat(fd, &st))
+		err = -errno;
+	if (!err)
+		data = malloc((size_t)st.st_size + 1);
+	if (!err)
+		err = data ? read_all(fd, data, (size_t)st.st_size) : -ENOMEM;
+	if (!err)
+		err = check_list(v, data, (size_t)st.st_size);
+	v->knows_files = err != -ENOENT;
+	if (err == -EBADMSG)
+		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");
+	else if (err && err != -ENOENT)
+		problem(v, IMAGES_CRIU_FILES, NULL, err, "cannot be read: %s", strerror(-err));
+	for (size_t i = 0; !err && i < v->images->nr; i++) {
 		const struct image_file *file = &v->images->files[i];
 
 		if (!file->is_listed && image_kind_is_read(file->is.kind))
 			damaged(v, file->name, "is of file %#x, which criu's files.img does not have",
 				(unsigned int)file->is.id);
 	}
-}
-
-static void check_criu_files(struct verify *v)
-{
-	int err = read_list(v);
-
-	v->knows_files = err != -ENOENT;
-	if (!err)
-		verify_unlisted(v);
-	else if (err == -EBADMSG)
-		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");
-	else if (err != -ENOENT)
-		problem(v, IMAGES_CRIU_FILES, NULL, err, "cannot be read: %s", strerror(-err));
 }
 
 /* ---- all ---- */
@@ -571,22 +519,16 @@ static void print_verdict(const struct verify *v)
 	print_text(". criu's own images were not checked\n");
 }
 
-static int refuse_pipe(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) || (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)))
-		return TOOL_GOOD;
-	return complain("%s: is a pipe, and verify reads an archive twice: give it a file", path);
-}
-
 int command_verify(const struct arguments *arguments)
 {
 	static const int statuses[] = { TOOL_GOOD, TOOL_BAD, TOOL_BAD, TOOL_FAIL };
 	_cleanup_(images_done) struct images images = { .fd = -1, .settings = -1, .criu_files = -1 };
 	struct verify v = { .images = &images, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct stat st;
 
-	if (refuse_pipe(arguments->path) || images_open(arguments->path, &images))
+	if (!stat(arguments->path, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+		return complain("%s: is a pipe, and verify reads an archive twice: give it a file", arguments->path);
+	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
 	for (size_t i = 0; i < images.nr; i++) {
 		const struct image_file *file = &images.files[i];
@@ -597,7 +539,8 @@ int command_verify(const struct arguments *arguments)
 	print_array("problems");
 	for (size_t i = 0; i < images.nr; i++)
 		verify_file(&v, &images.files[i]);
-	check_sharing(&v);
+	check_owners(&v);
+	check_sharers(&v);
 	check_criu_files(&v);
 	check_contents(&v);
 	print_end();
