@@ -260,6 +260,8 @@ static int check_restorable(struct dump *dump)
 
 		if (!process || process->no_kfd)
 			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
+		if (!err && dump->nr_processes && !is_forced(dump))
+			err = refuse_timers(dump->files.pids[i]);
 	}
 	return err;
 }

@@ -315,6 +315,9 @@ int refuse_file_under_way(const struct stat *st);
  */
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved);
 
+/* POSIX timers that criu would save and not restore. */
+int refuse_timers(pid_t pid);
+
 /* A dump on top of earlier images. */
 int refuse_incremental(void);
 

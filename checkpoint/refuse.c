@@ -189,6 +189,17 @@ int refuse_process(const struct gpu_process *process, const struct task_files *f
 	return err ? err : check_address_spaces(pid, kfd.pasid, state, files, machine);
 }
 
+/* criu saves such a timer, and fails when it makes it again: the kernel wants the thread. */
+int refuse_timers(pid_t pid)
+{
+	pid_t tid = task_timer_of_ended_thread(pid);
+
+	if (!tid)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: has a POSIX timer for its thread %d, which has ended: criu saves such a timer and "
+		    "cannot restore it (KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid, tid);
+}
+
 /*
  * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, such
  * as that of a program that asked for the GPUs and closed them again, is no longer needed.

@@ -128,6 +128,22 @@ const char *task_file_unsaved_kind(int fd)
 	return NULL;
 }
 
+pid_t task_timer_of_ended_thread(pid_t pid)
+{
+	_cleanup_fclose_ FILE *timers = proc_file(pid, "timers");
+	char line[128], path[64];
+	pid_t tid;
+
+	while (timers && fgets(line, sizeof(line), timers)) {
+		if (sscanf(line, "notify: signal/tid.%d", &tid) != 1)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+		if (access(path, F_OK) && errno == ENOENT)
+			return tid;
+	}
+	return 0;
+}
+
 int task_find_mark(pid_t pid, int after)
 {
 	static const char link[] = "/memfd:" TASK_MARK " ";

@@ -91,6 +91,9 @@ const char *task_file_unsaved_kind(int fd);
 /* Whether that is a dma-buf. */
 bool task_file_is_dmabuf(const char *kind);
 
+/* A thread for which the process has a POSIX timer, and which has ended; 0: none. */
+pid_t task_timer_of_ended_thread(pid_t pid);
+
 /*
  * A process that amdgpu-checkpoint has suspended has a memfd of this name open: its queues must not run, and it must not be
  * saved. The lowest such descriptor above @after (-1: any), -1: there is none.

@@ -114,7 +114,7 @@ static void check_open_file(struct check *c, struct task *task, const char *link
 
 	if (is_amd_file(c, st))
 		c->has_gpus = true;
-	else if (is_dmabuf ? !driver_is_since(&c->driver, 6, 8) : !criu_saves(link, st))
+	else if (is_dmabuf ? !driver_is_since(&c->driver, 6, 8) && !driver_may_be_any(&c->driver) : !criu_saves(link, st))
 		say_unsaved(task, link);
 }
 

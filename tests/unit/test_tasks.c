@@ -5,11 +5,14 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "unit.h"
 #include "kernel/machine.h"
@@ -220,6 +223,40 @@ TEST(what_was_taken_is_looked_at)
 }
 
 /* As criu, which is killed while it waits. */
+static void add_timer(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGURG };
+	timer_t id;
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &event, &id))
+		_exit(1);
+}
+
+static void *thread_with_timer(void *arg)
+{
+	add_timer();
+	*(pid_t *)arg = (pid_t)syscall(SYS_gettid);
+	return NULL;
+}
+
+TEST(a_timer_of_a_thread_that_has_ended_is_found)
+{
+	pid_t ended = 0;
+	pthread_t thread;
+
+	if (access("/proc/self/timers", R_OK))
+		skip();
+	assert_int_equal(task_timer_of_ended_thread(getpid()), 0);
+	add_timer();
+	assert_int_equal(task_timer_of_ended_thread(getpid()), 0);
+	assert_int_equal(pthread_create(&thread, NULL, thread_with_timer, &ended), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(ended > 0);
+	assert_int_equal(task_timer_of_ended_thread(getpid()), ended);
+	assert_int_equal(task_timer_of_ended_thread(-1), 0);
+}
+
 TEST(stopped_tasks_end_with_their_tracer)
 {
 	int pipe_fds[2], status, unused[2];

@@ -7,13 +7,16 @@
 #include <fcntl.h>
 #include <libdrm/amdgpu_drm.h>
 #include <linux/kfd_ioctl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fdpass.h"
@@ -327,6 +330,26 @@ static int smi_setup(struct job_gpu *gpu)
 	return err ? report(-err, "SMI_EVENTS: %s", strerror(-err)) : 0;
 }
 
+/* A thread makes a timer for itself and ends. */
+static void *timer_thread(void *arg)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGURG };
+	timer_t id;
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	return timer_create(CLOCK_MONOTONIC, &event, &id) ? arg : NULL;
+}
+
+static int timer_setup(struct job_gpu *gpu)
+{
+	void *failed = NULL;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, timer_thread, gpu) || pthread_join(thread, &failed) || failed)
+		return report(EAGAIN, "a thread with a timer: %m");
+	return 0;
+}
+
 /* Of a process that computes, criu knows no such file. */
 static int misc_setup(struct job_gpu *gpu)
 {
@@ -532,6 +555,7 @@ static const struct job_extra *const extras[] = {
 	EXTRA(.name = "gem", .setup = gem_setup),
 	EXTRA(.name = "lent", .setup = lent_setup),
 	EXTRA(.name = "smi", .setup = smi_setup),
+	EXTRA(.name = "timer", .setup = timer_setup),
 	EXTRA(.name = "misc", .setup = misc_setup),
 	&job_extra_aql, &job_extra_wave, &job_extra_code, &job_extra_assert, &job_extra_idle, &job_extra_nap, &job_extra_old,
 	&job_extra_packets, &job_extra_masked, &job_extra_threads, &job_extra_token,

@@ -41,7 +41,7 @@ static const char usage[] =
 	"                       threads (that use the GPU), token (passed round by GPU writes),\n"
 	"                       moved (doorbells), flags (files that are open in other ways), trap (a trap handler);\n"
 	"                       what cannot be dumped: gem (a buffer), lent (part of a mapping, to a child),\n"
-	"                       smi, hole (in a mapping), misc, closed (all files, not the mappings), context (a second one\n"
+	"                       smi, hole (in a mapping), misc, timer (of a thread that has ended), closed (all files, not the mappings), context (a second one\n"
 	"                       of the KFD), path (a descriptor with O_PATH), flight (a file in a message), bells (of\n"
 	"                       which a part is protected), drawing and syncing (a child with a render node only),\n"
 	"                       bare (a child with VRAM and nothing open or mapped)\n"
