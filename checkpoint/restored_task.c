@@ -155,12 +155,28 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 	return 0;
 }
 
+static int check_events(const struct restored_task *task, const struct kfd_state *state)
+{
+	struct records records;
+	int nr;
+
+	if (!task->restore->rules.wants_event_page || records_begin(state, &records))
+		return 0;
+	nr = records_events_without_page(&records);
+	if (nr <= 0)
+		return 0; /* what cannot be read is refused later */
+	return fail(-EOPNOTSUPP, "pid %u has %d signal events in a page that the kernel had made by itself, and this kernel "
+		    "(Linux 7.3 and later) makes none: restore it on an earlier one", state->pid, nr);
+}
+
 /* The records of queues become what the local driver takes. */
 static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 {
 	const struct topology *machine = task->restore->machine;
-	int err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
+	int err = check_events(task, state);
 
+	if (!err)
+		err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
 	if (!err)
 		err = mes_cut(state, machine);
 	if (!err)

@@ -46,21 +46,31 @@ static const char *hint(int err)
 	}
 }
 
-/* Kernels that make the page for signals by themselves are those that map by actual ids: one event tells both. */
+static struct kfd_rules rules_of(bool since_7_3)
+{
+	return (struct kfd_rules){ .maps_by_user_id = since_7_3, .wants_event_page = since_7_3 };
+}
+
+/*
+ * Kernels that make the page for signals by themselves are those that map by actual ids: one event tells both. Linux 7.3 is
+ * known by its release, and not asked: it logs an error where there is no page.
+ */
 struct kfd_rules kfd_ask_rules(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
 	struct kfd_ioctl_destroy_event_args gone = { 0 };
 	struct driver_release driver;
-	int err = call_ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event);
+	int err;
 
-	if (err) {
-		driver_ask_release(DRIVER_VERSION_FILE, &driver);
-		return (struct kfd_rules){ .maps_by_user_id = err == -ENOMEM || driver_is_since(&driver, 7, 3) };
-	}
+	driver_ask_release(DRIVER_VERSION_FILE, &driver);
+	if (!driver.dkms && !driver_may_be_any(&driver) && driver_is_since(&driver, 7, 3))
+		return rules_of(true);
+	err = call_ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event);
+	if (err)
+		return rules_of(err == -ENOMEM || driver_is_since(&driver, 7, 3));
 	gone.event_id = event.event_id;
 	call_ioctl(fd, AMDKFD_IOC_DESTROY_EVENT, &gone);
-	return (struct kfd_rules){ .maps_by_user_id = false };
+	return rules_of(false);
 }
 
 /* Whether there is one that the process may use; in Linux 7.2 and later, none at all is EINVAL, too. True where unknown. */

@@ -66,6 +66,8 @@ struct kfd_rules {
 	 * where both readings make sense.
 	 */
 	bool maps_by_user_id;
+	/* Signal events need a page that the process has given (Linux 7.3 and later). */
+	bool wants_event_page;
 };
 
 /* Asks the kernel; @fd is the caller's own, opened for this only. Judges by the release where @fd is -1. */

@@ -298,6 +298,31 @@ int records_next_svm(struct records *records, struct svm_range *ret)
 	return 1;
 }
 
+/* ---- events ---- */
+
+#define EVENT_PAGE_AT	 8u /* handle of the BO that the page is in; of the first event alone */
+#define EVENT_TYPE_AT	 24u
+#define EVENT_TYPE_SIGNAL 0u
+#define EVENT_TYPE_DEBUG  5u
+
+int records_events_without_page(struct records *records)
+{
+	uint32_t type;
+	int nr = 0, found;
+
+	while ((found = find_records(records, OBJECT_EVENT)) == 1) {
+		const uint8_t *bytes = take_bytes(records, EVENT_SIZE);
+
+		if (!bytes)
+			return -EPROTO;
+		if (get_u64(bytes + EVENT_PAGE_AT))
+			return 0;
+		type = get_u32(bytes + EVENT_TYPE_AT);
+		nr += type == EVENT_TYPE_SIGNAL || type == EVENT_TYPE_DEBUG;
+	}
+	return found ? found : nr;
+}
+
 /* ---- BOs ---- */
 
 #define BO_HANDLE_AT 8u

@@ -252,6 +252,12 @@ void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size);
 /* The next SVM range: 1 and *ret; 0 after the last one; -EPROTO as above. To be asked after records_begin() alone. */
 int records_next_svm(struct records *records, struct svm_range *ret);
 
+/*
+ * How many signal events are in a page that the KFD had made by itself: the process has given none. -EPROTO as above. To be asked
+ * after records_begin() alone.
+ */
+int records_events_without_page(struct records *records);
+
 /* The record of BO number @i. 0, or -EPROTO without a message. */
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
 

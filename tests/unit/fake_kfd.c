@@ -382,6 +382,7 @@ static void fill(struct fixture_records *to, const struct queue_record *compute,
 	fixture_queue(to, compute);
 	fixture_queue(to, &sdma);
 	fixture_event(to);
+	fixture_u32(to->bytes + to->size - 64 + 8, !fake_setup.has_kfd_event_page);
 	if (fake_setup.svm_bytes)
 		fixture_svm_place(fixture_svm_range(to), 0x10000, fake_setup.svm_bytes);
 	if (fake_setup.has_xnack)

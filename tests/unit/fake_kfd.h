@@ -78,6 +78,7 @@ extern struct fake_setup {
 	uint32_t nr_xcc;    /* of the second GPU, of whose states RESTORE takes one; 0: 1 */
 	uint64_t svm_bytes; /* of a range at 0x10000; 0: none */
 	bool has_xnack;
+	bool has_kfd_event_page; /* its event is in a page that the process has not given */
 	uint64_t traps[FAKE_NR_GPUS][2]; /* SET_TRAP_HANDLER of each GPU, */
 	const char *release, *parameter; /* the driver's release, and its parameter cwsr_enable; NULL: not known */
 

@@ -1364,6 +1364,24 @@ TEST(kernels_that_run_are_waited_for)
 	assert_right_in_child(kernel_that_runs_on_is_refused);
 }
 
+static void event_page_is_refused(void)
+{
+	fake_kfd_set(SETUP(.has_kfd_event_page = true));
+	new_images();
+	must_work(dump, "a dump with an event in the page of the KFD");
+	release = "7.3.4+deb13-amd64";
+	assert_restore_fails("1 signal events in a page that the kernel had made by itself");
+	release = "6.12.107+deb13-amd64";
+	verify_images(0, "none");
+	release = NULL;
+	remove_images();
+}
+
+TEST(events_without_a_page_are_not_restored_where_none_is_made)
+{
+	assert_right_in_child(event_page_is_refused);
+}
+
 TEST(stacks_that_are_not_saved_come_back_empty_or_are_missed)
 {
 	assert_right_in_child(empty_stack_comes_back);

@@ -66,7 +66,19 @@ static bool maps_by_user_id(int err, const char *of)
 TEST(a_kernel_that_wants_a_page_for_events_maps_by_user_id)
 {
 	assert_true(maps_by_user_id(ENOMEM, "7.2.12"));
-	assert_false(maps_by_user_id(0, "7.3.1"));
+	assert_false(maps_by_user_id(0, "7.3.0-12-generic"));
+	assert_int_equal(nr_created, 1);
+	assert_int_equal(nr_destroyed, 1);
+}
+
+TEST(a_release_that_is_known_is_not_asked)
+{
+	nr_created = nr_destroyed = 0;
+	assert_true(maps_by_user_id(0, "7.3.4+deb13-amd64"));
+	assert_int_equal(nr_created, 0);
+	assert_true(kfd_ask_rules(5).wants_event_page);
+	release = "6.12.107+deb13-amd64";
+	assert_false(kfd_ask_rules(5).wants_event_page);
 	assert_int_equal(nr_created, 1);
 	assert_int_equal(nr_destroyed, 1);
 }

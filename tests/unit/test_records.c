@@ -215,6 +215,36 @@ TEST(svm_ranges_are_found_between_other_objects)
 	assert_int_equal(records_next_svm(&records, &range), -EPROTO);
 }
 
+TEST(events_in_a_page_of_the_kfd_are_counted)
+{
+	static const uint32_t types[] = { 8, 0, 3, 5, 0 };
+	struct fixture_records f;
+	struct records records;
+	struct kfd_state state;
+	uint64_t first;
+
+	fixture_begin(&f, 1, 1);
+	fixture_queue(&f, &compute);
+	first = f.size;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		fixture_event(&f);
+		fixture_u32(f.bytes + f.size - 64 + 24, types[i]);
+		if (i == 2)
+			fixture_svm_range(&f);
+	}
+	state = fixture_state(&f);
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_events_without_page(&records), 3);
+	state.priv_size -= 8;
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_events_without_page(&records), -EPROTO);
+	/* The first event has the page's handle. */
+	fixture_u32(f.bytes + first + 8, 17);
+	state = fixture_state(&f);
+	assert_int_equal(records_begin(&state, &records), 0);
+	assert_int_equal(records_events_without_page(&records), 0);
+}
+
 /* With XNACK, unless an attribute says otherwise. */
 TEST(pages_that_come_on_demand_are_known)
 {
