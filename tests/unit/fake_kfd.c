@@ -136,6 +136,15 @@ static void same_file(const char *from, const char *to)
 		die(b);
 }
 
+static void put_link(const char *target, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
+	if (symlink(target, path))
+		die(path);
+}
+
 static void remove_below_root(const char *name)
 {
 	char path[PATH_MAX];
@@ -277,6 +286,8 @@ static void make_process(void)
 		remove_below_root(text_of("proc/%d/fd/%d", FAKE_PID, fake_setup.closed[i]));
 	if (fake_setup.render_only)
 		remove_below_root(text_of("proc/%d/fd/%d", FAKE_PID, FAKE_KFD_FD));
+	if (fake_setup.is_suspended)
+		put_link("/memfd:amdgpu-suspended (deleted)", text_of("proc/%d/fd/33", FAKE_PID));
 	if (fake_setup.has_tree)
 		make_tree();
 	remove_below_root("fdinfo");

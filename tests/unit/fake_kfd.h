@@ -53,6 +53,7 @@ extern struct fake_setup {
 	const struct fake_vma *lost_vma; /* and the last one, with this */
 	uint32_t pasids[FAKE_NR_GPUS];	 /* what fdinfo says of its render nodes; 0: nothing. In sysfs it is 32768 */
 	unsigned int nr_contexts, nr_syncobjs; /* in the file of the first render node */
+	bool is_suspended; /* it has the mark */
 	/* sysfs: what the KFD says of the process */
 	bool is_no_process;
 	unsigned int nr_queues;

@@ -1410,6 +1410,43 @@ static void lose_files(void)
 	remove_images();
 }
 
+/* As criu before 4.0 does with tasks that have no AMD files and mappings. */
+static int dump_without_a_question(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP);
+
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, ret);
+	return ret;
+}
+
+/* Newer ones ask about each task, before they write anything. */
+static int dump_with_a_question(void)
+{
+	int ret = CR_PLUGIN_DESC.init(CRIU_STAGE_DUMP), asked = ret ? ret : dump_task();
+
+	CR_PLUGIN_DESC.exit(CRIU_STAGE_DUMP, asked == -ENOTSUP ? -1 : asked);
+	return asked == -ENOTSUP ? 0 : asked;
+}
+
+static void keep_suspended(void)
+{
+	static const char text[] = "pid 4711: is suspended, and its GPU memory is not there";
+
+	fake_kfd_set(SETUP(.is_suspended = true, .is_no_process = true, .maps = FAKE_MAPS_NOTHING,
+			   .closed = { FAKE_KFD_FD, FAKE_RENDER_FD, FAKE_RENDER_FD + 1 }));
+	older_images();
+	must_fail(dump_with_a_question, text, "a suspended process without a GPU is dumped");
+	must_fail(dump_without_a_question, text, "a suspended process is dumped by a criu that does not ask");
+	if (count_older() != ARRAY_SIZE(older))
+		complain("an older dump is gone");
+	remove_images();
+}
+
+TEST(a_suspended_process_without_a_gpu_is_not_dumped)
+{
+	assert_right_in_child(keep_suspended);
+}
+
 TEST(a_dump_that_is_not_asked_for_the_files_ends_criu)
 {
 	assert_right_in_child(lose_files);
