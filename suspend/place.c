@@ -55,9 +55,11 @@ int place_open(const char *dir, int *ret_fd)
 
 int place_make_run(void)
 {
+	_cleanup_close_ int run = -1;
+
 	if (mkdir(RUN_ROOT SUSPEND_RUN, 0700) && errno != EEXIST)
 		return fail(-errno, SUSPEND_RUN ": cannot be made: %m");
-	return 0;
+	return place_open(SUSPEND_RUN, &run);
 }
 
 /* The first suspend mounts it; of two at the same time one waits. */

@@ -292,8 +292,11 @@ static int list_names(pid_t pid, struct record_head **ret, size_t *ret_nr)
 	int fd = open(RECORDS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	struct stat st;
 	int err = dir || errno == ENOENT ? 0 : fail(-errno, SUSPEND_RUN ": %m");
 
+	if (dir && (fstat(fd, &st) || st.st_uid != geteuid()))
+		return fail(-EPERM, SUSPEND_RUN ": belongs to another user");
 	while (dir && !err && (entry = readdir(dir))) {
 		struct record_head head = { 0 };
 		int end = 0;

@@ -43,14 +43,29 @@ job_resume
 expect_unharmed
 nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
 
-# The data are in huge pages, where the kernel has them, and nobody else sees them.
-job_suspend
+job_end
+
+# Two suspends that are the first: the file system is mounted once. The data are in huge pages, where the kernel has them.
+umount /run/amdgpu-checkpoint/memory
+job_start --children 1 --vram 8M
+job_picture
+"$tool" suspend "${job_pids[0]}" >"$work/first.out" 2>&1 &
+first=$!
+"$tool" suspend "${job_pids[1]}" >"$work/second.out" 2>&1 || fail "the second of two suspends: $(<"$work/second.out")"
+wait "$first" || fail "the first of two suspends: $(<"$work/first.out")"
+[ "$(grep -c '^amdgpu-checkpoint ' /proc/mounts)" -eq 1 ] || fail "mounted: $(grep amdgpu-checkpoint /proc/mounts)"
 grep -q '^amdgpu-checkpoint /run/amdgpu-checkpoint/memory tmpfs .*nosuid,nodev,noexec' /proc/mounts || fail "$(grep amdgpu-checkpoint /proc/mounts)"
 [ "$(stat -c %a:%u /run/amdgpu-checkpoint/memory)" = 700:0 ] || fail "$(stat -c %a:%u /run/amdgpu-checkpoint/memory)"
 if [ -e /sys/kernel/mm/transparent_hugepage ]; then
 	grep -q '^amdgpu-checkpoint .*huge=within_size' /proc/mounts || fail "no huge pages: $(grep amdgpu-checkpoint /proc/mounts)"
+	[ "$(awk '$1 == "ShmemHugePages:" { print $2 }' /proc/meminfo)" -gt 0 ] || fail "no huge pages: $(grep Huge /proc/meminfo)"
 fi
-job_resume
+# Both are resumed by a command of their own, at the same time.
+"$tool" resume "${job_pids[0]}" >"$work/first.out" 2>&1 &
+first=$!
+"$tool" resume "${job_pids[1]}" >"$work/second.out" 2>&1 || fail "the second of two resumes: $(<"$work/second.out")"
+wait "$first" || fail "the first of two resumes: $(<"$work/first.out")"
+nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
 expect_unharmed
 job_end
 
