@@ -52,16 +52,6 @@ static int result(int err, const char *what)
 	return -1;
 }
 
-static struct restore *new_restore(const struct settings *settings, bool certain)
-{
-	struct restore *restore = restore_new(settings, certain);
-
-	if (!restore || criu_running_hooks() <= CRIU_HOOK_POST_FORKING || !restore_prepare_worker(restore))
-		return restore;
-	restore_free(restore);
-	return NULL;
-}
-
 /* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
 static int load_settings(enum criu_wanted wanted)
 {
@@ -95,7 +85,7 @@ static int plugin_init(int stage)
 	if (stage == CRIU_STAGE_DUMP)
 		plugin.dump = dump_new(&plugin.settings);
 	else if (stage == CRIU_STAGE_RESTORE)
-		plugin.restore = new_restore(&plugin.settings, wanted == CRIU_WANTED);
+		plugin.restore = restore_new(&plugin.settings, wanted == CRIU_WANTED);
 	return result(stage == CRIU_STAGE_PRE_DUMP || plugin.dump || plugin.restore ? 0 : -ENOMEM, "starting");
 }
 
@@ -271,7 +261,7 @@ static int hook_update_vma_map(const char *path, const uint64_t start, const uin
 static int hook_post_forking(void)
 {
 	if (plugin.restore)
-		restore_start_worker(plugin.restore);
+		restore_forked(plugin.restore);
 	return -ENOTSUP;
 }
 

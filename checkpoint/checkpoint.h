@@ -63,17 +63,11 @@ struct restore;
  * is borrowed. NULL on failure, after fail() unless memory is short.
  */
 struct restore *restore_new(const struct settings *settings, bool certain);
-/* Accepts NULL. Ends the worker, if there is one. */
+/* Accepts NULL. Ends what is being copied. */
 void restore_free(struct restore *restore);
 
-/*
- * For a criu that will call restore_start_worker(), in the main process before tasks are
- * forked: contents are to be restored there, unless the settings say no or images are
- * streamed. 0, or -errno after fail().
- */
-int restore_prepare_worker(struct restore *restore);
-/* In the main process, after the tasks have been forked. */
-void restore_start_worker(struct restore *restore);
+/* In criu's main process, when tasks begin to open their files, or not at all: their contents are filled meanwhile. */
+void restore_forked(struct restore *restore);
 
 /*
  * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message when no image has this

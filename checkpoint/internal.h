@@ -23,7 +23,6 @@ struct shared_task {
 	bool has_kfd;
 	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
 	unsigned int first_queue, nr_queues; /* that are made again after RESUME */
-	int contents_token; /* of the worker, where the main process waits for the contents of this task; else -1 */
 };
 
 /* A GPU that tasks are restored on. */
@@ -63,8 +62,6 @@ struct shared {
 	pthread_mutex_t lock; /* between processes; of tasks, ranges and GPUs, too */
 	struct match_choices choices;
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
-	struct content_tally tally;  /* of the worker, and of tasks that copy by themselves */
-	_Atomic uint64_t waited_ms;  /* for contents, by the task that has waited longest */
 	unsigned int nr_tasks, nr_ranges, nr_gpus, nr_queues;
 	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];
@@ -107,9 +104,6 @@ int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state 
 int shared_add_queues(struct shared *shared, struct shared_task *task, const struct queue_record *queues, size_t nr);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
-
-/* Waiting for contents, or copying them, has ended. @began: by monotonic_seconds(). */
-void shared_note_wait(struct shared *shared, double began);
 
 struct shared_keeper {
 	struct hide_keeper hooks; /* for hide_begin() */
@@ -208,7 +202,7 @@ struct restored_task {
 	bool looked_for_image;	 /* before its file came */
 	struct vma_bos bos;	 /* of the image */
 	int kfd_token;		 /* of the file of /dev/kfd; -1 */
-	int contents_token;	 /* of the worker while it copies; -1 */
+	bool awaited;		 /* its contents */
 	uint32_t nr_files;	 /* that were restored so far */
 	struct queue_record *queues; /* that RESTORE does not get, and those that it does beside them */
 	size_t nr_queues;
@@ -231,8 +225,8 @@ struct restore {
 	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
 	struct shared *shared;
 	struct share_table *buffers; /* shared by all tasks as well */
-	struct worker *worker;	     /* NULL: each task copies its own contents */
-	bool waits_late;	     /* criu's main process waits for what the worker copies, and no task */
+	struct pages_filling *contents; /* which criu's main process fills; NULL: there can be none */
+	double waited_seconds;	     /* for these, when all tasks were there */
 	struct restored_task task;   /* untouched in the main process: each task has a copy */
 	int resume_fd;		     /* /dev/kfd */
 	unsigned int nr_resumed;

@@ -30,22 +30,6 @@ void precheck_wait(bool certain)
 		pr_info("waited %u ms for processes that have ended; the KFD still has %zu\n", i * (WAIT_USEC / 1000), ended);
 }
 
-static void note_work(const struct gpu_process *image, struct shared *shared)
-{
-	struct gpu_work work[TOPOLOGY_MAX_NODES];
-
-	kfd_state_work(&image->state, image->nodes, work);
-	match_need(&shared->choices, image->nodes, work, kfd_image_keeps_ids(image));
-}
-
-static void keep_largest(struct gpu_process *image, struct topology **largest)
-{
-	if (*largest && topology_count_gpus(image->nodes) <= topology_count_gpus(*largest))
-		return;
-	topology_free(*largest);
-	*largest = steal_ptr(image->nodes);
-}
-
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */
 static int has_chance_of_image(const struct gpu_process *image, const struct topology *machine,
 		       const struct match_options *options)
@@ -65,6 +49,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 	int refused = 0;
 
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
+		struct gpu_work work[TOPOLOGY_MAX_NODES];
 		struct gpu_process *image = NULL;
 		int err;
 
@@ -75,11 +60,15 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 			continue;
 		}
 		err = has_chance ? 0 : has_chance_of_image(image, machine, &options);
-		note_work(image, shared);
-		keep_largest(image, largest);
-		gpu_process_free(image);
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;
+		kfd_state_work(&image->state, image->nodes, work);
+		match_need(&shared->choices, image->nodes, work, kfd_image_keeps_ids(image));
+		if (!*largest || topology_count_gpus(image->nodes) > topology_count_gpus(*largest)) {
+			topology_free(*largest);
+			*largest = steal_ptr(image->nodes);
+		}
+		gpu_process_free(image);
 	}
 	if (!has_chance && certain && refused)
 		return refused;

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A restore, in criu's main process: what is read and made before there are tasks, the worker that copies contents
- * meanwhile, and RESUME when all tasks are there.
+ * A restore, in criu's main process: what is read and made before there are tasks, the contents of GPUs, and RESUME when all
+ * tasks are there.
  */
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
-
-/*
- * The kernel is asked here, where what the question leaves behind does no harm, and where there is no task yet that would
- * have to wait until the driver opens /dev/kfd.
- */
-static int ask_kernel(struct restore *restore, bool certain)
-{
-	restore->resume_fd = certain ? kfd_open() : -1;
-	if (certain && restore->resume_fd < 0)
-		return restore->resume_fd;
-	restore->rules = kfd_ask_rules(restore->resume_fd);
-	return 0;
-}
 
 static int restore_init(struct restore *restore, bool certain)
 {
@@ -31,9 +18,14 @@ static int restore_init(struct restore *restore, bool certain)
 		return -ENOMEM;
 	restore->task.share.table = restore->buffers;
 	shared_keeper_init(&restore->task.keeper, restore->shared);
-	err = ask_kernel(restore, certain);
-	if (err)
-		return err;
+	/*
+	 * The kernel is asked here, where what the question leaves behind does no harm, and where there is no task yet that
+	 * would have to wait until the driver opens /dev/kfd.
+	 */
+	restore->resume_fd = certain ? kfd_open() : -1;
+	if (certain && restore->resume_fd < 0)
+		return restore->resume_fd;
+	restore->rules = kfd_ask_rules(restore->resume_fd);
 	driver_ask_release(DRIVER_VERSION_FILE, &restore->driver);
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
@@ -41,9 +33,13 @@ static int restore_init(struct restore *restore, bool certain)
 	if (restore->machine_error)
 		return 0;
 	err = precheck_images(restore->machine, restore->settings, restore->shared, certain, &restore->largest);
-	if (!err)
-		restore->traits = criu_ask_traits();
-	return err;
+	if (err)
+		return err;
+	restore->traits = criu_ask_traits();
+	/* Where connections are unlocked before all is resumed, tasks wait: a damaged image would be found too late to try again. */
+	restore->contents = pages_filling_new(restore->settings, topology_count_gpus(restore->machine),
+					      criu_running_hooks() > CRIU_HOOK_POST_FORKING && criu_restores_connections());
+	return restore->contents ? 0 : -ENOMEM;
 }
 
 struct restore *restore_new(const struct settings *settings, bool certain)
@@ -55,7 +51,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	precheck_wait(certain);
 	*restore = (struct restore){
 		.settings = settings,
-		.task = { .restore = restore, .kfd_token = -1, .contents_token = -1 },
+		.task = { .restore = restore, .kfd_token = -1 },
 		.resume_fd = -1,
 	};
 	if (!restore_init(restore, certain))
@@ -64,27 +60,11 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	return NULL;
 }
 
-int restore_prepare_worker(struct restore *restore)
-{
-	/* Streams come to each task, one file after the other. */
-	if (restore->machine_error || criu_is_streaming() || !restore->settings->flag[SETTING_PARALLEL_RESTORE])
-		return 0;
-	restore->waits_late = !restore->settings->waits_early && !criu_restores_connections();
-	restore->worker = worker_new(restore->settings, topology_count_gpus(restore->machine), &restore->shared->tally);
-	return restore->worker ? 0 : -EIO;
-}
-
-void restore_start_worker(struct restore *restore)
-{
-	if (restore->worker)
-		worker_start(restore->worker);
-}
-
 void restore_free(struct restore *restore)
 {
 	if (!restore)
 		return;
-	worker_free(restore->worker);
+	pages_filling_free(restore->contents);
 	restored_task_done(&restore->task);
 	topology_free(restore->machine);
 	topology_free(restore->largest);
@@ -96,73 +76,52 @@ void restore_free(struct restore *restore)
 	free(restore);
 }
 
+void restore_forked(struct restore *restore)
+{
+	if (restore->contents)
+		pages_filling_begin(restore->contents);
+}
+
 /* ---- resume ---- */
-
-/* criu's main process has a descriptor of each shared buffer, which would keep memory that the tasks free until criu ends. */
-static int let_go(struct restore *restore)
-{
-	int err = share_table_check(restore->buffers);
-
-	if (!err)
-		err = share_table_let_go(restore->buffers);
-	return err ? err : shared_let_go(restore->shared);
-}
-
-/*
- * All tasks stand before their first instruction; without criu they would go on, so they die with it. The first failure
- * has cancelled the contents of the others, and is what counts.
- */
-static int wait_for_all_contents(const struct restore *restore)
-{
-	struct shared *shared = restore->shared;
-	double began = monotonic_seconds();
-	int ret = restore->waits_late ? tasks_end_with_tracer() : 0;
-
-	for (unsigned int i = 0; restore->waits_late && (!ret || ret == -ECANCELED) && i < shared->nr_tasks; i++) {
-		int token = shared->tasks[i].contents_token;
-		int err = token < 0 ? 0 : worker_wait(token);
-
-		ret = err ? err : ret;
-	}
-	shared_note_wait(shared, began);
-	if (!ret && restore->worker)
-		ret = worker_wait_all(restore->worker);
-	return ret;
-}
 
 /* Before any process runs, since they may share buffers; once. */
 static int finish_restore(struct restore *restore)
 {
 	_cleanup_(shared_close_gpus) struct shared_gpu_files files = { 0 };
+	double began;
 	int err;
 
 	if (restore->finished)
 		return 0;
 	err = shared_open_gpus(restore->shared, &files);
 	if (!err)
-		err = let_go(restore);
+		err = share_table_check(restore->buffers);
+	/* criu's main process has a descriptor of each shared buffer, which would keep memory that the tasks free until criu ends. */
 	if (!err)
-		err = wait_for_all_contents(restore);
+		err = share_table_let_go(restore->buffers);
+	if (!err)
+		err = shared_let_go(restore->shared);
+	/* All tasks stand before their first instruction; without criu they would go on, so they die with it. */
+	if (!err)
+		err = tasks_end_with_tracer();
+	began = monotonic_seconds();
+	if (!err)
+		err = pages_filling_end(restore->contents);
+	restore->waited_seconds = monotonic_seconds() - began;
 	if (!err)
 		err = shared_check_losses(restore->shared, &files);
 	restore->finished = !err;
 	return err;
 }
 
-/* A task that is in the middle of that must not run on if criu dies. */
-static int make_queues_again(const struct restore *restore, pid_t pid, const struct shared_task *task)
-{
-	int err = tasks_end_with_tracer();
-
-	return err ? err : mes_make_again(restore->resume_fd, pid, &restore->shared->queues[task->first_queue], task->nr_queues);
-}
-
 static int let_queues_run(struct restore *restore, pid_t pid, const struct shared_task *task)
 {
-	const struct svm_range *ranges = &restore->shared->ranges[task->first_range];
-	/* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
-	int err = task->nr_ranges && !criu_restores_one_task() ? cow_break(pid, ranges, task->nr_ranges) : 0;
+	const struct shared *shared = restore->shared;
+	int err = 0;
 
+	/* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
+	if (task->nr_ranges && !criu_restores_one_task())
+		err = cow_break(pid, &shared->ranges[task->first_range], task->nr_ranges);
 	if (err)
 		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "
 			"still shared with another process\n",
@@ -170,7 +129,11 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
 	err = restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
-	return err || !task->nr_queues ? err : make_queues_again(restore, pid, task);
+	if (err || !task->nr_queues)
+		return err;
+	/* A task that is in the middle of that must not run on if criu dies. */
+	err = tasks_end_with_tracer();
+	return err ? err : mes_make_again(restore->resume_fd, pid, &shared->queues[task->first_queue], task->nr_queues);
 }
 
 static int resume_task(struct restore *restore, pid_t pid, const struct shared_task *task)
@@ -181,8 +144,8 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 	if (!err && task->has_kfd)
 		err = let_queues_run(restore, pid, task);
 	if (!err && ++restore->nr_resumed == shared->nr_tasks)
-		pages_log_tally(&shared->tally, "restored", restore->nr_resumed, "a task waited up to",
-				(double)atomic_load(&shared->waited_ms) / 1e3);
+		pages_log_tally(pages_filling_tally(restore->contents), "restored", restore->nr_resumed, "tasks waited",
+				restore->waited_seconds);
 	return err;
 }
 

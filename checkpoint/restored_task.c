@@ -2,9 +2,8 @@
 /*
  * What happens in a restored task. criu restores files and mappings there, which is where the kernel wants RESTORE.
  *
- * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and lets its
- * contents be copied; the last one attaches what the task shares. The first mapping waits for the contents, unless criu's
- * main process does so later.
+ * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and hands its
+ * contents over to criu's main process; the last one attaches what the task shares.
  *
  * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is
  * taken. Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that
@@ -80,64 +79,40 @@ static int with_flags(int fd, int flags)
 
 /* ---- before the state is put in ---- */
 
-/* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
-static int check_same_process(const struct gpu_process *image)
-{
-	if (image->state.pid == (uint32_t)getpid())
-		return 0;
-	return fail(-EBADMSG, "the GPU state belongs to pid %u, and criu restores it in pid %d, which shares the file",
-		    image->state.pid, getpid());
-}
-
-/* To the driver, pages that are still to come are pages that are not there. */
-static int refuse_lazy_pages(const struct restored_task *task)
-{
-	if (!task->gpus.nr || !task->restore->shared->is_lazy)
-		return 0;
-	return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
-		    "wait for memory that comes later; restore without it");
-}
-
-/* The kernel would take one id for the other when the program exports its next buffer. */
-static int check_ids(const struct restored_task *task)
-{
-	bool keeps_ids = kfd_image_keeps_ids(task->image) && task->restore->settings->flag[SETTING_SHARING_CHECK];
-
-	for (size_t i = 0; keeps_ids && i < task->gpus.nr; i++) {
-		const struct gpu *gpu = &task->gpus.list[i];
-
-		if (gpu->user_id != gpu->actual_id)
-			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel "
-				    "confuses the two ids when the program exports or imports buffers; choose the GPU "
-				    "of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it anyway)",
-				    task->image->state.pid, gpu->user_id, gpu->actual_id);
-	}
-	return 0;
-}
-
+/* Chooses the GPUs, if no file has done so before, and refuses what would not go on. */
 static int prepare_state(struct restored_task *task)
 {
 	const struct restore *restore = task->restore;
+	const struct kfd_state *state = &task->image->state;
+	bool keeps_ids = kfd_image_keeps_ids(task->image);
 	int err;
 
-	restore->shared->choices.keeps_ids |= kfd_image_keeps_ids(task->image);
-	err = setup_gpus(task, task->image->nodes, &task->image->state);
-	if (err)
-		return err;
+	/* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
+	if (!task->image->no_kfd && state->pid != (uint32_t)getpid())
+		return fail(-EBADMSG, "the GPU state belongs to pid %u, and criu restores it in pid %d, which shares the file",
+			    state->pid, getpid());
+	restore->shared->choices.keeps_ids |= keeps_ids;
+	err = setup_gpus(task, task->image->nodes, state);
 	/* A render node that came before did not say how much is needed. */
-	err = gpus_check_room(&task->gpus, restore, &task->image->state);
+	if (!err)
+		err = gpus_check_room(&task->gpus, restore, state);
 	if (err)
 		return err;
-	err = refuse_lazy_pages(task);
-	if (err)
-		return err;
-	err = check_ids(task);
-	if (err)
-		return err;
+	/* To the driver, pages that are still to come are pages that are not there. */
+	if (task->gpus.nr && restore->shared->is_lazy)
+		return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
+			    "wait for memory that comes later; restore without it");
+	/* The kernel would take one id for the other when the program exports its next buffer. */
+	for (size_t i = 0; keeps_ids && restore->settings->flag[SETTING_SHARING_CHECK] && i < task->gpus.nr; i++)
+		if (task->gpus.list[i].user_id != task->gpus.list[i].actual_id)
+			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel "
+				    "confuses the two ids when the program exports or imports buffers; choose the GPU "
+				    "of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it anyway)",
+				    state->pid, task->gpus.list[i].user_id, task->gpus.list[i].actual_id);
 	task->share.gpus = task->gpus.list;
 	task->share.nr_gpus = task->gpus.nr;
 	task->share.image = task->image;
-	return vma_bos_sort(&task->image->state, &task->bos);
+	return vma_bos_sort(state, &task->bos);
 }
 
 /* For what another plugin saved, or this one when told to save it all the same. */
@@ -211,138 +186,64 @@ static int put_in(struct restored_task *task, int kfd)
 	return err || kfd < 0 ? err : trap_set(kfd, state);
 }
 
-static int send_contents(struct restored_task *task)
+/*
+ * Once: before the first device mapping, or with the state where there is none. These are the last hooks whose failure makes criu
+ * undo the restore. Only where the images have an established TCP connection.
+ */
+static int await_contents(struct restored_task *task)
 {
-	const struct restore *restore = task->restore;
-	struct shared *shared = restore->shared;
-	double began = monotonic_seconds();
-	int err = pages_restore(task->image, restore->settings, restore->worker, &shared->tally, &task->contents_token);
-
-	shared_note_wait(shared, began);
-	return err;
+	if (!task->image || task->awaited)
+		return 0;
+	task->awaited = true;
+	return pages_await(task->restore->contents);
 }
 
-/* Without a worker, libdrm has to find the render nodes by path in this task. */
-static int copy_contents_here(struct restored_task *task)
+/* Takes @image. Render-node fds for the kernel are open only as long as the ioctl runs. */
+static int put_state(struct restored_task *task, struct gpu_process *image)
 {
-	struct mount_place place;
-	int left, err = mount_show_render_nodes(task->image->minors, task->gpus.nr, &place);
-
-	if (err)
-		(void)fail(err, "cannot show the render nodes to libdrm in this task: %m");
-	else
-		err = send_contents(task);
-	left = mount_go_back(&place);
-	if (left && !err)
-		return fail(left, "cannot go back to the task's mount namespace: %m");
-	return err;
-}
-
-static int begin_contents(struct restored_task *task)
-{
-	task->image->minors = gpus_minors(&task->gpus);
-	if (!task->image->minors)
-		return -ENOMEM;
-	return task->restore->worker ? send_contents(task) : copy_contents_here(task);
-}
-
-/* Once: before the first device mapping, or with the state where there is none. */
-static int wait_for_contents(struct restored_task *task)
-{
-	int err, token = task->contents_token;
-	double began = monotonic_seconds();
-
-	task->contents_token = -1;
-	err = token < 0 ? 0 : worker_wait(token);
-	shared_note_wait(task->restore->shared, began);
-	return err;
-}
-
-static int fill_contents(struct restored_task *task)
-{
-	bool has_mappings = task->image->has_vmas && task->image->nr_vmas;
+	struct kfd_state *state = &image->state;
+	_cleanup_close_ int kfd = -1;
 	int err;
 
-	share_table_copies(task->restore->buffers, true);
-	err = begin_contents(task);
-	kfd_close_dmabufs(&task->image->state);
-	if (task->contents_token >= 0 && task->restore->waits_late) {
-		task->noted->contents_token = task->contents_token;
-		task->contents_token = -1;
+	task->image = image;
+	err = prepare_state(task);
+	if (!err && !image->no_kfd) {
+		kfd = open_kfd(task);
+		err = kfd < 0 ? kfd : 0;
 	}
-	if (!err && !has_mappings)
-		err = wait_for_contents(task);
-	share_table_copies(task->restore->buffers, false);
-	return err;
-}
-
-/* Render-node fds for the kernel are open only as long as the ioctl runs. @kfd: -1 for a process without. */
-static int put_state_and_contents(struct restored_task *task, int kfd)
-{
-	int err = gpus_open_devices(&task->gpus, &task->image->state);
-
+	if (!err)
+		err = gpus_open_devices(&task->gpus, state);
 	if (err)
 		return err;
 	err = put_in(task, kfd);
-	gpus_close_devices(&task->image->state);
-	return err ? err : fill_contents(task);
-}
-
-static int put_kfd_state(struct restored_task *task)
-{
-	_cleanup_close_ int kfd = open_kfd(task);
-	int err;
-
-	if (kfd < 0)
-		return kfd;
-	err = put_state_and_contents(task, kfd);
+	gpus_close_devices(state);
 	if (err)
 		return err;
-	task->kfd_token = shared_keep_copy(task->restore->shared, kfd);
-	return task->kfd_token < 0 ? task->kfd_token : 0;
-}
-
-/* Takes @image. */
-static int put_state(struct restored_task *task, struct gpu_process *image)
-{
-	int err = image->no_kfd ? 0 : check_same_process(image);
-
-	task->image = image;
+	image->minors = gpus_minors(&task->gpus);
+	err = image->minors ? pages_hand_over(task->restore->contents, image) : -ENOMEM;
+	kfd_close_dmabufs(state);
+	if (!err && !(image->has_vmas && image->nr_vmas))
+		err = await_contents(task);
+	if (!err && kfd >= 0) {
+		task->kfd_token = shared_keep_copy(task->restore->shared, kfd);
+		err = task->kfd_token < 0 ? task->kfd_token : 0;
+	}
 	if (err)
 		return err;
-	err = prepare_state(task);
-	if (err)
-		return err;
-	err = image->no_kfd ? put_state_and_contents(task, -1) : put_kfd_state(task);
-	if (err)
-		return err;
-	pr_info("GPU state of pid %u restored: %zu GPUs, %u %s, %u objects\n", image->state.pid, task->gpus.nr,
-		image->state.nr_bos, image->no_kfd ? "buffers of render nodes" : "BOs", image->state.nr_objects);
+	pr_info("GPU state of pid %u restored: %zu GPUs, %u %s, %u objects\n", state->pid, task->gpus.nr,
+		state->nr_bos, image->no_kfd ? "buffers of render nodes" : "BOs", state->nr_objects);
 	return 0;
 }
 
 /* ---- files of render nodes ---- */
 
-/* What a file of a render node has to get. @is_kfds: it is gpu->file_token. */
-static int note_objects(struct restored_task *task, const struct gpu *gpu, struct render_image *image, int fd,
-			bool is_kfds)
-{
-	const struct render_objects *objects = &image->objects;
-	int token = gpu->file_token;
-
-	if (!objects->nr_handles && !objects->nr_syncobjs)
-		return 0;
-	if (!is_kfds)
-		token = shared_keep_copy(task->restore->shared, fd);
-	return token < 0 ? token : share_add_file(&task->share, token, gpu->minor, &image->objects);
-}
-
 static int open_render_node(struct restored_task *task, struct render_image *image)
 {
+	struct render_objects *objects = &image->objects;
 	_cleanup_close_ int fd = -1;
 	struct gpu *gpu;
 	bool is_kfds;
-	int err = image->nodes ? setup_gpus(task, image->nodes, NULL) : 0;
+	int token, err = image->nodes ? setup_gpus(task, image->nodes, NULL) : 0;
 
 	if (err)
 		return err;
@@ -359,7 +260,11 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 	err = device_set_status(fd, image->flags);
 	if (err)
 		return fail(err, "renderD%u cannot be opened with flags %#x: %m", gpu->minor, image->flags);
-	err = note_objects(task, gpu, image, fd, is_kfds);
+	/* What it has to get. */
+	if (objects->nr_handles || objects->nr_syncobjs) {
+		token = is_kfds ? gpu->file_token : shared_keep_copy(task->restore->shared, fd);
+		err = token < 0 ? token : share_add_file(&task->share, token, gpu->minor, objects);
+	}
 	return err ? err : steal_fd(&fd);
 }
 
@@ -519,6 +424,6 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		return -ENOENT;
 	err = attach(task);
 	if (!err)
-		err = wait_for_contents(task);
+		err = await_contents(task);
 	return no_enoent(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
 }

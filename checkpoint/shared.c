@@ -89,9 +89,7 @@ int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state 
 	pthread_mutex_lock(&shared->lock);
 	if (shared->nr_tasks < SHARED_MAX_TASKS) {
 		*ret = &shared->tasks[shared->nr_tasks++];
-		**ret = (struct shared_task){
-			.pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges, .contents_token = -1,
-		};
+		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
 		(*ret)->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
 	}
 	pthread_mutex_unlock(&shared->lock);
@@ -188,13 +186,6 @@ int shared_check_losses(const struct shared *shared, const struct shared_gpu_fil
 				    "lost: restore again (the kernel's log may say why)", minor);
 	}
 	return 0;
-}
-
-/* ---- what was copied ---- */
-
-void shared_note_wait(struct shared *shared, double began)
-{
-	raise_to(&shared->waited_ms, (uint64_t)((monotonic_seconds() - began) * 1e3));
 }
 
 /* ---- temporary cgroups ---- */

@@ -61,17 +61,17 @@ struct content_gpu {
 struct content_options {
 	uint64_t max_buffer_bytes;     /* cap of the staging memory of all GPUs together, 0 = 128 MiB each */
 	unsigned int fence_timeout_ms; /* how long a GPU may take for one submission, 0 = 30000 */
-	bool no_threads; /* copy in the caller's thread, the GPUs one after the other, as where threads are refused */
-	/* Called every progress_ms in the caller's thread while contents are copied. NULL = not. */
-	void (*on_progress)(void *arg, const struct content_gpu *gpus, size_t nr_gpus);
+	/* Called every progress_ms in the caller's thread while a GPU copies, and when it has. NULL = not. */
+	void (*on_progress)(void *arg, const struct content_gpu *gpu);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
 	/* Asked as often, in the same thread: true ends the run with -ECANCELED, no message. NULL = not. */
 	bool (*is_cancelled)(void *arg);
 	void *cancel_arg;
 	/*
-	 * Asked in the same thread when all contents of a GPU are copied, while other GPUs go on: puts what it has to copy
-	 * next in their place, with another file: 1. There is nothing: 0; -errno ends the run. NULL = there is nothing.
+	 * Asked in the same thread at first and when a GPU has copied all that it had, while other GPUs go on: puts what it has
+	 * to copy next, with its files, in the place of that: 1. There is nothing more: 0; nothing yet: -EAGAIN, and it is asked
+	 * again; another -errno ends the run. NULL = each GPU has what it copies.
 	 */
 	int (*next)(void *arg, struct content_gpu *gpu);
 	void *next_arg;
@@ -81,15 +81,14 @@ struct content_options {
 /* What several runs have done, also of several processes, which share it then. All zero before the first. */
 struct content_tally {
 	_Atomic uint64_t bytes, zero_bytes;	   /* as in stats, of what was copied to its end */
-	_Atomic uint64_t began_ns, ended_ns;	   /* the first run and the last, by the kernel's own clock */
+	_Atomic uint64_t began_ns, ended_ns;	   /* of the first copy and the last, by the kernel's own clock */
 	_Atomic uint64_t buffer_bytes, most_bytes; /* staging memory now, and the most at one time */
 };
 
 /*
- * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. Where no thread
- * can be started, as where there are too many tasks, it copies without after a warning. The smallest staging memory is one
- * page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU, BO and offset. All threads have
- * ended and everything is released in either case.
+ * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. The smallest
+ * staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU, BO and
+ * offset. All threads have ended and everything is released in either case.
  */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);

@@ -232,40 +232,22 @@ int copier_init(struct copier *copier, const struct copier_config *config)
 	return alloc_parts(copier);
 }
 
-static int free_ibs(struct copier *copier)
+int copier_done(struct copier *copier)
 {
-	int ret = 0, err;
+	int err = 0, ret = copier->ib.cpu ? amdgpu_bo_cpu_unmap(copier->ib.bo) : 0;
 
-	if (copier->ib.cpu)
-		ret = amdgpu_bo_cpu_unmap(copier->ib.bo);
-	err = gpu_unmap(&copier->ib);
-	return ret ?: err;
-}
-
-static int release_all(struct copier *copier)
-{
-	unsigned int nr_slots = copier->staging ? copier->config.nr_slots : 0;
-	int ret = free_ibs(copier), err;
-
-	for (unsigned int slot = 0; slot < nr_slots; slot++) {
-		err = gpu_unmap(&copier->staging[slot]);
-		ret = ret ?: err;
-	}
+	ret = gpu_unmap(&copier->ib) ?: ret;
+	for (unsigned int slot = 0; copier->staging && slot < copier->config.nr_slots; slot++)
+		ret = gpu_unmap(&copier->staging[slot]) ?: ret;
 	err = copier->context ? amdgpu_cs_ctx_free(copier->context) : 0;
 	ret = ret ?: err;
 	err = copier->device ? amdgpu_device_deinitialize(copier->device) : 0;
-	return ret ?: err;
-}
-
-int copier_done(struct copier *copier)
-{
-	int err = release_all(copier);
-
+	ret = ret ?: err;
 	for (unsigned int i = 0; copier->parts && i < nr_parts(copier); i++)
 		free(copier->parts[i].bos);
 	free(copier->parts);
 	free(copier->staging);
-	return err ? fail(err, "releasing GPU memory: %m") : 0;
+	return ret ? fail(ret, "releasing GPU memory: %m") : 0;
 }
 
 /* ---- fences ---- */
@@ -334,48 +316,37 @@ int copier_check_reset(struct copier *copier)
 
 /* ---- submissions ---- */
 
-static int submit_ib(struct copier *copier, struct dma_part *part, amdgpu_bo_list_handle list)
+static int submit_part(struct copier *copier, struct dma_part *part)
 {
-	struct amdgpu_cs_ib_info ib = {
-		.ib_mc_address = part->ib_address,
-		.size = (uint32_t)part->ib.nr_dw,
-	};
+	struct amdgpu_cs_ib_info ib = { .ib_mc_address = part->ib_address };
 	struct amdgpu_cs_request request = {
 		.ip_type = AMDGPU_HW_IP_DMA,
 		.ring = part->fence.ring,
-		.resources = list,
 		.number_of_ibs = 1,
 		.ibs = &ib,
 	};
-	int err;
-
-	err = amdgpu_cs_submit(copier->context, 0, &request, 1);
-	if (err)
-		return fail(err, "submitting the copy: %m");
-	part->fence.fence = request.seq_no;
-	part->in_flight = true;
-	return 0;
-}
-
-static int submit_part(struct copier *copier, struct dma_part *part)
-{
 	size_t first = part->uses_staging ? 0 : 1;
-	amdgpu_bo_list_handle list = NULL;
 	int err, list_err;
 
 	if (!part->ib.nr_dw)
 		return 0;
 	sdma_finish(&part->ib);
-	err = amdgpu_bo_list_create(copier->device, (uint32_t)(part->nr_bos - first), part->bos + first, NULL, &list);
+	ib.size = (uint32_t)part->ib.nr_dw;
+	err = amdgpu_bo_list_create(copier->device, (uint32_t)(part->nr_bos - first), part->bos + first, NULL,
+				    &request.resources);
 	if (err)
 		return fail(err, "listing buffers: %m");
-	err = submit_ib(copier, part, list);
+	err = amdgpu_cs_submit(copier->context, 0, &request, 1);
+	if (!err) {
+		part->fence.fence = request.seq_no;
+		part->in_flight = true;
+	}
 	part_begin(copier, part);
 	/* The kernel holds the buffers of a submission itself. */
-	list_err = amdgpu_bo_list_destroy(list);
-	if (!err && list_err)
-		return fail(list_err, "releasing a list of buffers: %m");
-	return err;
+	list_err = amdgpu_bo_list_destroy(request.resources);
+	if (err)
+		return fail(err, "submitting the copy: %m");
+	return list_err ? fail(list_err, "releasing a list of buffers: %m") : 0;
 }
 
 int copier_submit(struct copier *copier, unsigned int slot)
@@ -392,23 +363,20 @@ static int flush_part(struct copier *copier, struct dma_part *part)
 {
 	int err = submit_part(copier, part);
 
-	if (err)
-		return err;
-	return wait_part(copier, part);
+	return err ? err : wait_part(copier, part);
 }
 
 static int use_bo(struct copier *copier, struct dma_part *part, amdgpu_bo_handle bo)
 {
+	int err = 0;
+
 	if (part->bos[part->nr_bos - 1] == bo)
 		return 0;
-	if (part->nr_bos == copier->max_bos) {
-		int err = flush_part(copier, part);
-
-		if (err)
-			return err;
-	}
-	part->bos[part->nr_bos++] = bo;
-	return 0;
+	if (part->nr_bos == copier->max_bos)
+		err = flush_part(copier, part);
+	if (!err)
+		part->bos[part->nr_bos++] = bo;
+	return err;
 }
 
 /* Packets for one part: a copy, or zeros where there is no @staging. */

@@ -34,9 +34,6 @@ struct content_run {
 	char error_text[FAIL_TEXT_MAX]; /* of that one; "": the caller has cancelled the run */
 	pthread_mutex_t lock;
 	pthread_cond_t ended; /* the lanes of a GPU have ended */
-	/* Without threads: called between windows. */
-	void (*between_windows)(void *arg);
-	void *between_arg;
 };
 
 /* Keeps the first error of a run with the text of the calling thread, and makes all its threads stop. Returns @err. */
@@ -76,7 +73,7 @@ struct lanes {
 	size_t staging_bytes;
 	unsigned int nr_lanes, nr_slots; /* of a lane */
 	struct lane lane[MAX_LANES];
-	bool has_thread; /* else the caller's does it all */
+	bool has_thread;
 	_Atomic uint64_t next_window;
 	pthread_mutex_t bo_lock; /* of the mappings of BOs, and of rest */
 	struct bo_rest *rest;
@@ -92,11 +89,9 @@ struct lanes {
 int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes);
 void lanes_done(struct lanes *lanes);
 
-/* Starts the lanes; run->ended tells when they have ended. 0 or -errno, no message: there is none. */
+/* Starts the lanes; run->ended tells when they have ended. 0 or -errno after content_run_fail(): there is none. */
 int lanes_start(struct lanes *lanes);
-/* Waits for them. */
+/* Waits for them, if there are. */
 void lanes_join(struct lanes *lanes);
-/* Instead of both: one lane in the caller's thread, which calls run->between_windows. */
-void lanes_run_alone(struct lanes *lanes);
 
 #endif

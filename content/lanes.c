@@ -5,7 +5,7 @@
  *
  * A disk has two lanes, so that its next transfer is there when one ends. A file on a network has three, as a transfer
  * waits for an answer, and one in memory, where a transfer takes a processor, as long as all GPUs' lanes have one each. A
- * pipe has one, as has a caller that may not start threads.
+ * pipe has one.
  */
 #define _GNU_SOURCE
 #include "content/internal.h"
@@ -299,8 +299,6 @@ static int copy_windows(struct lane *lane)
 			err = begin_window(lane, begun++ % lanes->nr_slots);
 		} else if (ended < begun) {
 			err = end_window(lane, ended++ % lanes->nr_slots);
-			if (!lanes->has_thread)
-				lanes->run->between_windows(lanes->run->between_arg);
 		} else {
 			return 0;
 		}
@@ -309,7 +307,8 @@ static int copy_windows(struct lane *lane)
 	}
 }
 
-static int use_copier(struct lane *lane)
+/* In the order that the hardware needs: the GPU ends first, then its memory goes. */
+static void copy_contents_of_gpu(struct lane *lane)
 {
 	struct lanes *lanes = lane->lanes;
 	const struct copier_config config = {
@@ -323,30 +322,21 @@ static int use_copier(struct lane *lane)
 		.stopped = is_stopped,
 		.stopped_arg = lane,
 	};
-	int err = copier_init(&lane->copier, &config);
-
-	if (err) {
-		fail_in(err, "%s: to copy %zu BOs%s", lanes->who, lanes->gpu->nr_bos, memory_hint(err));
-		return content_run_fail(lanes->run, err);
-	}
-	err = copy_windows(lane);
-	if (err)
-		return err;
-	err = copier_check_reset(&lane->copier);
-	return err ? copy_failed(lanes, err, 0) : 0;
-}
-
-/* In the order that the hardware needs: the GPU ends first, then its memory goes. */
-static void copy_contents_of_gpu(struct lane *lane)
-{
-	struct lanes *lanes = lane->lanes;
 	int err;
 
 	if (!lanes->gpu->nr_bos) {
 		copy_windows(lane);
 		return;
 	}
-	use_copier(lane);
+	err = copier_init(&lane->copier, &config);
+	if (err) {
+		fail_in(err, "%s: to copy %zu BOs%s", lanes->who, lanes->gpu->nr_bos, memory_hint(err));
+		content_run_fail(lanes->run, err);
+	} else if (!copy_windows(lane)) {
+		err = copier_check_reset(&lane->copier);
+		if (err)
+			copy_failed(lanes, err, 0);
+	}
 	err = copier_drain(&lane->copier);
 	if (err && !content_run_has_failed(lanes->run)) {
 		fail_in(err, "%s (%zu BOs)", lanes->who, lanes->gpu->nr_bos);
@@ -462,43 +452,20 @@ static void close_lanes(struct lanes *lanes)
 	pagesio_done(&first->io);
 }
 
-static void end(struct lanes *lanes)
-{
-	pthread_mutex_lock(&lanes->run->lock);
-	lanes->ended_at = monotonic_seconds();
-	pthread_cond_signal(&lanes->run->ended);
-	pthread_mutex_unlock(&lanes->run->lock);
-}
-
 /* All of a GPU, in the thread of its first lane. */
 static void *first_lane(void *arg)
 {
 	struct lanes *lanes = arg;
 
-	if (lanes->has_thread)
-		stay_near_gpu(lanes);
+	stay_near_gpu(lanes);
 	if (!open_files(lanes))
 		run_lanes(lanes);
 	close_lanes(lanes);
-	end(lanes);
+	pthread_mutex_lock(&lanes->run->lock);
+	lanes->ended_at = monotonic_seconds();
+	pthread_cond_signal(&lanes->run->ended);
+	pthread_mutex_unlock(&lanes->run->lock);
 	return NULL;
-}
-
-/* A file that may not grow is an error, not a signal that ends the caller. */
-void lanes_run_alone(struct lanes *lanes)
-{
-	const struct timespec at_once = { 0 };
-	sigset_t limit, before;
-
-	sigemptyset(&limit);
-	sigaddset(&limit, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &limit, &before);
-	lanes->nr_slots = lanes->layout.nr_slots;
-	lanes->nr_lanes = 1;
-	first_lane(lanes);
-	if (!sigismember(&before, SIGXFSZ))
-		sigtimedwait(&limit, NULL, &at_once);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 int lanes_start(struct lanes *lanes)
@@ -508,12 +475,13 @@ int lanes_start(struct lanes *lanes)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	lanes->has_thread = true; /* before there is one, which reads it without the lock */
 	err = -pthread_create(&lanes->lane[0].thread, NULL, first_lane, lanes);
-	if (err)
-		lanes->has_thread = false;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
+	lanes->has_thread = !err;
+	if (!err)
+		return 0;
+	(void)fail(err, "%s: starting a thread: %m", lanes->who);
+	return content_run_fail(lanes->run, err);
 }
 
 void lanes_join(struct lanes *lanes)
@@ -566,21 +534,6 @@ static int alloc_all(struct lanes *lanes)
 	return 0;
 }
 
-static uint64_t staging_limit(enum pagesio_place place, uint64_t max_bytes)
-{
-	if (place != PAGESIO_IN_MEMORY)
-		return max_bytes;
-	return max_bytes && max_bytes < STAGING_BYTES_IN_MEMORY ? max_bytes : STAGING_BYTES_IN_MEMORY;
-}
-
-static void name_gpu(struct lanes *lanes)
-{
-	const struct content_gpu *gpu = lanes->gpu;
-	int used = gpu->pid ? snprintf(lanes->who, sizeof(lanes->who), "pid %d, ", gpu->pid) : 0;
-
-	snprintf(lanes->who + used, sizeof(lanes->who) - (size_t)used, "gpu %#x", gpu->gpu_id);
-}
-
 static unsigned int lanes_of_place(enum pagesio_place place, size_t nr_gpus)
 {
 	cpu_set_t allowed;
@@ -597,12 +550,15 @@ int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu 
 {
 	enum pagesio_place place = gpu->streaming ? PAGESIO_ON_DISK : pagesio_place(gpu->pages_fd);
 	unsigned int max_lanes = gpu->streaming ? 1 : lanes_of_place(place, run->nr_gpus), by_slots;
-	int err;
+	int err, used;
 
 	*lanes = (struct lanes){ .run = run, .gpu = gpu, .began_at = monotonic_seconds() };
 	pthread_mutex_init(&lanes->bo_lock, NULL);
-	name_gpu(lanes);
-	err = layout_init(&lanes->layout, gpu->bos, gpu->nr_bos, staging_limit(place, max_bytes));
+	used = gpu->pid ? snprintf(lanes->who, sizeof(lanes->who), "pid %d, ", gpu->pid) : 0;
+	snprintf(lanes->who + used, sizeof(lanes->who) - (size_t)used, "gpu %#x", gpu->gpu_id);
+	if (place == PAGESIO_IN_MEMORY && (!max_bytes || max_bytes > STAGING_BYTES_IN_MEMORY))
+		max_bytes = STAGING_BYTES_IN_MEMORY;
+	err = layout_init(&lanes->layout, gpu->bos, gpu->nr_bos, max_bytes);
 	if (err) {
 		(void)fail(err, "%s: sizes of its %zu BOs make no file: %m", lanes->who, gpu->nr_bos);
 		return content_run_fail(run, err);

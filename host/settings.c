@@ -24,7 +24,7 @@ struct load {
 	unsigned int seen[SETTING_MAX]; /* line of each key met in it, 0: not yet */
 };
 
-enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_WAIT, TYPE_SECONDS };
+enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_SECONDS };
 
 /* The man page has the same words, which a test compares. */
 static const char *const accepted[] = {
@@ -33,7 +33,6 @@ static const char *const accepted[] = {
 		       "built-in default"),
 	[TYPE_MAP] = "SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like 0000:c1:00.0",
 	[TYPE_PATH] = "absolute path of a file, FIFO or device; empty: none",
-	[TYPE_WAIT] = "auto, early",
 	[TYPE_SECONDS] = "seconds, 0 to 86400",
 };
 
@@ -50,11 +49,9 @@ static const struct {
 	[SETTING_CAPABILITY_CHECK] = { "KFD_CAPABILITY_CHECK", TYPE_FLAG },
 	[SETTING_RESTORABLE_CHECK] = { "KFD_RESTORABLE_CHECK", TYPE_FLAG },
 	[SETTING_SHARING_CHECK] = { "KFD_SHARING_CHECK", TYPE_FLAG },
-	[SETTING_PARALLEL_RESTORE] = { "KFD_PARALLEL_RESTORE", TYPE_FLAG },
 	[SETTING_MAX_BUFFER_SIZE] = { "KFD_MAX_BUFFER_SIZE", TYPE_SIZE },
 	[SETTING_DEVICE_MAP] = { "KFD_DEVICE_MAP", TYPE_MAP },
 	[SETTING_PROGRESS] = { "KFD_PROGRESS", TYPE_PATH },
-	[SETTING_WAIT] = { "KFD_WAIT", TYPE_WAIT },
 	[SETTING_IDLE_WAIT] = { "KFD_IDLE_WAIT", TYPE_SECONDS },
 };
 
@@ -246,12 +243,6 @@ static int parse_path(const char *text, char *ret)
 	return 0;
 }
 
-static int parse_wait(const char *text, bool *ret_early)
-{
-	*ret_early = !strcasecmp(text, "early");
-	return *ret_early || !strcasecmp(text, "auto") ? 0 : -EINVAL;
-}
-
 static int parse_seconds(const char *text, unsigned int *ret)
 {
 	uint64_t value;
@@ -274,8 +265,6 @@ static int parse_value(struct settings *s, enum setting id, const char *text)
 		return parse_device_map(text, s);
 	case TYPE_PATH:
 		return parse_path(text, s->progress);
-	case TYPE_WAIT:
-		return parse_wait(text, &s->waits_early);
 	case TYPE_SECONDS:
 		return parse_seconds(text, &s->idle_wait_seconds);
 	}

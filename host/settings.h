@@ -39,13 +39,11 @@ enum setting {
 	SETTING_RESTORABLE_CHECK,
 	SETTING_SHARING_CHECK,
 	SETTING_N_CHECKS, /* all above are checks */
-	SETTING_PARALLEL_RESTORE = SETTING_N_CHECKS,
-	SETTING_N_FLAGS,
+	SETTING_N_FLAGS = SETTING_N_CHECKS,
 	/* Others */
 	SETTING_MAX_BUFFER_SIZE = SETTING_N_FLAGS,
 	SETTING_DEVICE_MAP,
 	SETTING_PROGRESS,
-	SETTING_WAIT,
 	SETTING_IDLE_WAIT,
 	SETTING_MAX,
 };
@@ -60,7 +58,6 @@ struct settings {
 	unsigned int n_device_map;
 	struct device_map_entry device_map[TOPOLOGY_MAX_NODES];
 	char progress[PATH_MAX]; /* "": no progress file */
-	bool waits_early; /* for contents */
 	unsigned int idle_wait_seconds; /* of a dump, for kernels to end */
 	char mistake[FAIL_TEXT_MAX]; /* the words of settings_check(); "": none */
 };

@@ -165,20 +165,4 @@ int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model);
  */
 int mount_private(const char *type);
 
-/* A task's own place, for mount_go_back(). */
-struct mount_place {
-	int ns; /* mount namespace; -1: the task is there */
-	int root, cwd;
-};
-
-/*
- * Takes the calling task to a root directory that has nothing but sysfs at /sys and the names of these render nodes in
- * /dev/dri, if it lacks any of them: libdrm takes no file for a render node without. The task must have one thread.
- * 0, then mount_go_back() has to follow; -errno, no message, and it has to follow as well.
- */
-int mount_show_render_nodes(const uint32_t *minors, size_t nr_minors, struct mount_place *place);
-
-/* Accepts a task that is in its place. 0, or -errno, no message: the task is in the wrong place then. */
-int mount_go_back(struct mount_place *place);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The pages files of a KFD process: which BO is in which file, and who copies: the task, or the worker. */
+/* The pages files of processes: which BO is in which file, and their copies. All functions: 0, or -errno after fail(). */
 #ifndef PAGES_PAGES_H
 #define PAGES_PAGES_H
 
@@ -10,11 +10,9 @@
 #include "image/image.h"
 #include "kernel/kernel.h"
 
-struct worker;
-
 /*
  * Saves the contents of all BOs of all processes, whose dma-bufs are open, into one file for each process and GPU: those of
- * different GPUs at the same time. Sets the states' checksums. @tally: as in content.h. 0 or -errno.
+ * different GPUs at the same time. Sets the states' checksums. @tally: as in content.h.
  */
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally);
@@ -22,14 +20,7 @@ int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const 
 /* How many bytes pages_dump() would write for a process, at most: zeros take no room on a disk or in memory. */
 uint64_t pages_bytes(const struct gpu_process *process);
 
-/*
- * Fills the BOs of a process and verifies the checksums that are known. If @worker (NULL: none) takes the job, it does the
- * work, and *ret_token is for worker_wait(); otherwise the work is done on return, and *ret_token is -1.
- */
-int pages_restore(const struct gpu_process *process, const struct settings *settings, struct worker *worker,
-		  struct content_tally *tally, int *ret_token);
-
-/* Fills the BOs of all processes at the same time, from the files that pages_dump() has written. 0 or -errno. */
+/* Fills the BOs of processes of the caller from these files, and verifies the checksums that are known. */
 int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally);
 
@@ -37,48 +28,35 @@ int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const 
 void pages_log_tally(const struct content_tally *tally, const char *what, size_t nr_processes, const char *lasting,
 		     double seconds);
 
-/* ---- the worker ---- */
+/* ---- BOs of restored tasks, which criu's main process fills ---- */
+
+struct pages_filling;
 
 /*
- * Contents restored in criu's main process, for all tasks, whoever owns the buffers: tasks on one GPU take turns, so that
- * memory does not grow with their number.
- *
- * For criu 4.2 and later; with KFD_PARALLEL_RESTORE=0, an older criu or a stream each task copies by itself. A task
- * hands its GPUs over with all files open and goes on with the rest of its restore. Who waits for the verdict, and when,
- * is the caller's.
+ * In criu's main process, before there are tasks. @settings is borrowed; @nr_gpus of the machine share its
+ * max_buffer_size_bytes. @waits: pages_await() has to wait. NULL after fail() unless memory is short.
  */
+struct pages_filling *pages_filling_new(const struct settings *settings, size_t nr_gpus, bool waits);
+/* In criu's main process: ends what is being copied. Accepts NULL. */
+void pages_filling_free(struct pages_filling *filling);
 
 /*
- * In criu's main process, before it forks tasks. The worker does not run yet. @settings
- * and @tally are borrowed; @nr_gpus of the machine share settings->max_buffer_size_bytes.
- * NULL after a failure.
+ * In a task, with its dma-bufs open: opens the files in its namespaces, and keeps all in criu's store. What can be wrong with
+ * the files is known before criu restores all else, unless they are streamed.
  */
-struct worker *worker_new(const struct settings *settings, unsigned int nr_gpus, struct content_tally *tally);
-
-/* Main process, when no more tasks will be forked. When it cannot start, tasks copy on their own, with a warning. */
-void worker_start(struct worker *worker);
+int pages_hand_over(struct pages_filling *filling, const struct gpu_process *process);
 
 /*
- * Main process: ends all threads, contents that are being copied included, and frees
- * everything. NULL is fine.
+ * In a task that has handed over: waits until its BOs are filled; -ECANCELED where another one says why not. Where no thread of
+ * criu's main process fills them yet, pages_filling_end() does so later.
  */
-void worker_free(struct worker *worker);
+int pages_await(const struct pages_filling *filling);
 
-/*
- * Main process: waits until all contents handed over so far are copied. 0, or -errno of
- * the first that failed; its text is in the task's verdict.
- */
-int worker_wait_all(struct worker *worker);
-
-/*
- * In a task: sends copies of all fds of @gpus. The caller keeps its own and may close them at once. Returns a token >=
- * 0 for worker_wait(). -errno when the worker does not run or does not take it: the caller copies
- * by itself.
- */
-int worker_submit(struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus);
-
-/* In a task, or for it in the main process: waits for the contents and logs what the worker says. 0 or -errno; -ECANCELED
- * without words where another process has failed, which says why. */
-int worker_wait(int token);
+/* In criu's main process, when tasks open their files: a thread begins to fill, unless files are streamed. */
+void pages_filling_begin(struct pages_filling *filling);
+/* In criu's main process, when all tasks have handed over: all is filled. */
+int pages_filling_end(struct pages_filling *filling);
+/* What was copied. */
+const struct content_tally *pages_filling_tally(const struct pages_filling *filling);
 
 #endif

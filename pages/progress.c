@@ -43,32 +43,25 @@ void progress_close(struct progress *progress)
 	progress->fd = -1;
 }
 
-static int print_line(char *line, size_t size, const char *stage, const struct content_gpu *gpu)
+/* One write, so that lines of several writers do not mix. poll() leaves criu's own stderr blocking. */
+void progress_report(void *arg, const struct content_gpu *gpu)
 {
-	double rate = gpu->stats.seconds > 0 ? (double)gpu->stats.bytes / gpu->stats.seconds : 0;
-	char left[32] = "?";
+	const struct progress *progress = arg;
+	struct pollfd ready = { .fd = progress->fd, .events = POLLOUT };
+	char line[LINE_MAX_BYTES], left[32] = "?";
 	uint64_t total = 0;
+	double rate;
+	int len;
 
+	if (progress->fd < 0 || poll(&ready, 1, 0) != 1)
+		return;
+	rate = gpu->stats.seconds > 0 ? (double)gpu->stats.bytes / gpu->stats.seconds : 0;
 	for (size_t i = 0; i < gpu->nr_bos; i++)
 		total += gpu->bos[i].size;
 	if (rate > 0 && gpu->stats.bytes <= total)
 		snprintf(left, sizeof(left), "%.1f", (double)(total - gpu->stats.bytes) / rate);
-	return snprintf(line, size, "%s gpu=%#x done=%" PRIu64 " total=%" PRIu64 " rate=%.1f left=%s\n", stage,
-			gpu->gpu_id, gpu->stats.bytes, total, rate / 1e6, left);
-}
-
-void progress_report(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
-{
-	const struct progress *progress = arg;
-	struct pollfd ready = { .fd = progress->fd, .events = POLLOUT };
-	_cleanup_free_ char *text = NULL;
-	size_t nr_used = 0;
-
-	if (progress->fd < 0 || !(text = malloc(nr_gpus * LINE_MAX_BYTES + 1)))
-		return;
-	for (size_t i = 0; i < nr_gpus; i++)
-		nr_used += (size_t)print_line(text + nr_used, LINE_MAX_BYTES, progress->stage, &gpus[i]);
-	/* One write, so that lines of several writers do not mix. poll() leaves criu's own stderr blocking. */
-	if (poll(&ready, 1, 0) == 1 && write(progress->fd, text, nr_used) < 0)
+	len = snprintf(line, sizeof(line), "%s gpu=%#x done=%" PRIu64 " total=%" PRIu64 " rate=%.1f left=%s\n", progress->stage,
+		       gpu->gpu_id, gpu->stats.bytes, total, rate / 1e6, left);
+	if (write(progress->fd, line, (size_t)len) < 0)
 		pr_debug("a progress line was not taken: %s\n", strerror(errno));
 }

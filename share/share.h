@@ -80,9 +80,6 @@ void share_table_free(struct share_table *table);
 /* In a task that cannot be restored, so that nobody waits for its buffers. */
 void share_table_fail(struct share_table *table);
 
-/* In a task that begins or ends to wait for its contents: others that wait for it meanwhile have no limit. */
-void share_table_copies(struct share_table *table, bool copies);
-
 /* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after fail(). */
 int share_table_check(const struct share_table *table);
 

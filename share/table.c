@@ -2,7 +2,7 @@
 /*
  * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only after
  * it has published its own, so a wait ends: when the owner publishes, when all have published, when one fails (criu then kills the
- * others, too), or after a time that no restore takes, apart from contents.
+ * others, too), or after a time that no restore takes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "host/host.h"
 #include "share/table.h"
 
-#define WAIT_SECONDS 600 /* while no task waits for its contents */
+#define WAIT_SECONDS 600
 #define NAP_US	     1000 /* at first: many tasks that look so often leave no processor for the work */
 #define NAP_MAX_US   32000
 
@@ -88,11 +88,6 @@ int share_batch_add(struct share_batch *batch, struct share_table *table, uint32
 	return batch->nr < BUNDLE_MAX ? 0 : share_batch_publish(batch, table);
 }
 
-void share_table_copies(struct share_table *table, bool copies)
-{
-	atomic_fetch_add(&table->nr_copying, copies ? 1u : -1u);
-}
-
 /* Waits until one of the tasks publishes the buffer's place, which is returned. */
 static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 {
@@ -112,9 +107,7 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 		}
 		if (all_published)
 			return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
-		if (atomic_load(&table->nr_copying))
-			end = monotonic_seconds() + WAIT_SECONDS;
-		else if (monotonic_seconds() > end)
+		if (monotonic_seconds() > end)
 			return fail(-ETIMEDOUT, "buffer %u, which the process shares, did not come within %d s: %u of %u "
 				    "processes have made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
 				    atomic_load(&table->nr_sharers));

@@ -12,7 +12,6 @@ struct share_table {
 	atomic_uint nr_sharers;	  /* 0: nobody has begun */
 	atomic_uint nr_published; /* tasks that have published all that they own */
 	atomic_uint nr_attached;  /* tasks that have everything */
-	atomic_uint nr_copying;	  /* tasks that wait for their contents */
 	atomic_uint nr_files, nr_filled; /* of render nodes: that get objects, and that have them */
 	atomic_int failed; /* pid, in its own namespace, of a task that cannot be restored */
 	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */

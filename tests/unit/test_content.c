@@ -493,14 +493,14 @@ struct progress {
 	bool wrong;
 };
 
-static void on_progress(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+static void on_progress(void *arg, const struct content_gpu *gpu)
 {
 	struct progress *progress = arg;
 
 	progress->calls++;
-	progress->wrong |= !pthread_equal(pthread_self(), progress->thread) || nr_gpus != 1 ||
-			   gpus[0].stats.bytes < progress->last || gpus[0].stats.bytes > gpus[0].bos[0].size;
-	progress->last = gpus[0].stats.bytes;
+	progress->wrong |= !pthread_equal(pthread_self(), progress->thread) ||
+			   gpu->stats.bytes < progress->last || gpu->stats.bytes > gpu->bos[0].size;
+	progress->last = gpu->stats.bytes;
 }
 
 TEST(progress_is_told_to_the_caller)
@@ -565,60 +565,64 @@ TEST(zeros_of_several_windows_take_no_memory)
 	end(&f);
 }
 
-struct alone {
-	struct progress progress;
-	size_t nr_threads;
-	bool more_threads;
+/* What a caller has for one GPU, which it does not have at first. */
+struct source {
+	struct content_gpu list[3];
+	size_t nr_given;
+	unsigned int nr_asked;
 };
 
-static void on_progress_alone(void *arg, const struct content_gpu *gpus, size_t nr_gpus)
+static int give_next(void *arg, struct content_gpu *gpu)
 {
-	struct alone *alone = arg;
+	struct source *source = arg;
 
-	on_progress(&alone->progress, gpus, nr_gpus);
-	alone->more_threads |= fixture_threads() > alone->nr_threads;
+	if (++source->nr_asked % 3)
+		return -EAGAIN;
+	if (source->nr_given == ARRAY_SIZE(source->list))
+		return 0;
+	*gpu = source->list[source->nr_given++];
+	return 1;
 }
 
-TEST(without_threads_the_caller_does_it_all)
+TEST(a_gpu_gets_one_after_the_other_as_they_come)
 {
-	static const uint64_t caps[] = { 4096, 8192, 64 * KIB, 0 };
+	static const uint64_t size = 256 * KIB;
+	struct content_gpu gpu = { .render_fd = -1, .pages_fd = -1 };
+	struct content_tally tally = { 0 };
+	struct fixture_gpu f[3], to[3];
+	struct source source = { 0 };
+	struct content_options options = { .next = give_next, .next_arg = &source, .tally = &tally };
+	struct rng rng = { 31 };
 
-	for (size_t c = 0; c < ARRAY_SIZE(caps); c++)
-		for (uint32_t rings = 1; rings <= 3; rings++) {
-			struct fake_drm_config config = { .rings = rings };
-			static const uint64_t size = 3 * MIB + 5;
-			struct alone alone = { .progress = { .thread = pthread_self() } };
-			const struct content_options options = {
-				.max_buffer_bytes = caps[c],
-				.no_threads = true,
-				.on_progress = on_progress_alone,
-				.progress_arg = &alone,
-				.progress_ms = 1,
-			};
-			struct fixture_gpu f, to;
-			struct rng rng = { 23 + rings };
-
-			begin_gpus(&config);
-			alone.nr_threads =
-				fixture_threads() + (size_t)__builtin_popcount(rings); /* those of the fake */
-			fixture_gpu_init(&f, 1, &size, 1, FILL_MIXED, &rng);
-			f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
-			assert_int_equal(content_dump(&f.gpu, 1, &options), 0);
-			assert_true(fixture_file_is_right(f.gpu.pages_fd, &f));
-			alone.progress.last = 0;
-			fixture_gpu_like(&to, &f);
-			assert_int_equal(content_restore(&to.gpu, 1, &options), 0);
-			assert_true(fixture_gpus_same(&f, &to));
-			assert_int_equal(to.gpu.stats.bytes, size);
-			assert_false(alone.progress.wrong || alone.more_threads);
-			fixture_gpu_done(&to);
-			end(&f);
-		}
+	begin_gpus(&(struct fake_drm_config){ .rings = 1 });
+	for (uint32_t i = 0; i < 3; i++) {
+		fixture_gpu_init(&f[i], 7, &size, 1, FILL_RANDOM, &rng);
+		f[i].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
+		source.list[i] = f[i].gpu;
+	}
+	assert_int_equal(content_dump(&gpu, 1, &options), 0);
+	assert_int_equal(source.nr_asked, 12);
+	assert_int_equal(tally.bytes, 3 * size);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(fixture_file_is_right(f[i].gpu.pages_fd, &f[i]));
+		fixture_gpu_like(&to[i], &f[i]);
+		source.list[i] = to[i].gpu;
+		source.list[i].bos[0].has_crc32c = false;
+	}
+	source.nr_given = 0;
+	assert_int_equal(content_restore(&gpu, 1, &options), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(fixture_gpus_same(&f[i], &to[i]));
+		fixture_gpu_done(&to[i]);
+		if (i)
+			fixture_gpu_done(&f[i]);
+	}
+	end(&f[0]);
 }
 
-TEST(without_threads_several_gpus_and_empty_ones_are_done)
+TEST(several_gpus_and_empty_ones_are_done)
 {
-	static const struct content_options options = { .no_threads = true };
+	static const struct content_options options;
 	static const uint64_t size = 1 * MIB;
 	struct fixture_gpu f[3], to[3];
 	struct content_gpu gpus[3];

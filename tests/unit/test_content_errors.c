@@ -237,7 +237,7 @@ TEST(a_reset_of_the_gpu_is_noticed)
 /* In a child: 0 if it is an error, and no end by a signal, now or later. */
 static int dump_too_much(void)
 {
-	static const struct content_options options = { .no_threads = true };
+	static const struct content_options options;
 	const struct rlimit limit = { 1 * MIB, 1 * MIB };
 	sigset_t pending;
 

@@ -109,7 +109,6 @@ int __wrap_fstatvfs(int fd, struct statvfs *fs)
 	return ret;
 }
 
-static unsigned int nr_threads, nth_thread_refused; /* 0: none */
 static unsigned int nr_inner, nth_inner_refused; /* of those that threads start */
 static pthread_t main_thread;
 
@@ -118,7 +117,7 @@ static bool is_refused(void)
 	if (fake_drm_depth || !armed)
 		return false;
 	if (pthread_equal(pthread_self(), main_thread))
-		return ++nr_threads == nth_thread_refused;
+		return false;
 	return __atomic_add_fetch(&nr_inner, 1, __ATOMIC_RELAXED) == nth_inner_refused;
 }
 
@@ -130,29 +129,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 	if (is_refused())
 		return EAGAIN;
 	return __real_pthread_create(thread, attr, fn, arg);
-}
-
-/* What the GPU does meanwhile. In use without threads only. */
-static int nr_submits, nr_waits;
-static int in_flight_at_pwrite; /* the first one; -1 before */
-static int busy_preads;		/* while a submission had not been waited for */
-
-int __real_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
-			    uint32_t nr);
-int __wrap_amdgpu_cs_submit(amdgpu_context_handle context, uint64_t flags, struct amdgpu_cs_request *requests,
-			    uint32_t nr)
-{
-	nr_submits++;
-	return __real_amdgpu_cs_submit(context, flags, requests, nr);
-}
-
-int __real_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired);
-int __wrap_amdgpu_cs_query_fence_status(struct amdgpu_cs_fence *fence, uint64_t ns, uint64_t flags, uint32_t *expired)
-{
-	int err = __real_amdgpu_cs_query_fence_status(fence, ns, flags, expired);
-
-	nr_waits += !err && *expired;
-	return err;
 }
 
 /* These two have arguments that vary; all that are used here fit into one of the width of a pointer. */
@@ -259,7 +235,6 @@ static void note_read(int fd, size_t n)
 ssize_t __real_pread(int fd, void *buf, size_t n, off_t off);
 ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 {
-	busy_preads += nr_submits > nr_waits;
 	note_read(fd, n);
 	return hit_direct("pread", fd, n > 8 ? off : -2) ? -1 : __real_pread(fd, buf, n, off);
 }
@@ -267,8 +242,6 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t off)
 ssize_t __real_pwrite(int fd, const void *buf, size_t n, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
-	if (!fake_drm_depth && in_flight_at_pwrite < 0)
-		in_flight_at_pwrite = nr_submits - nr_waits;
 	if (hit_direct("pwrite", fd, n > 8 ? off : -2))
 		return -1;
 	if (!(__real_fcntl(fd, F_GETFL) & O_DIRECT))
@@ -310,7 +283,6 @@ struct scenario {
 	uint32_t rings; /* 0: one */
 	const char *dir;
 	uint64_t max_bytes; /* 0: 1 MiB */
-	bool no_threads;
 	bool in_turn; /* both on one GPU, one after the other */
 };
 
@@ -396,7 +368,8 @@ static bool is_one_of(const char *call, const char *const *names, size_t nr)
 static bool may_be_ignored(const char *call, int err)
 {
 	static const char *const names[] = { "madvise", "posix_fadvise", "fstatfs", "fstatvfs", "lseek",
-					     "fcntl",	"munmap",	 "close",   "syscall" };
+					     "fcntl",	"munmap",	 "close",   "syscall",
+					     "pthread_create" /* of a further lane */ };
 
 	if (!strcmp(call, "sync_file_range"))
 		return err != EIO && err != ENOSPC && err != EDQUOT;
@@ -409,8 +382,6 @@ static bool is_retried(const char *call, int err)
 		"read", "write", "pread", "pwrite", "poll", "amdgpu_cs_query_fence_status"
 	};
 
-	if (!strcmp(call, "pthread_create"))
-		return true;
 	return err == EINTR && is_one_of(call, names, ARRAY_SIZE(names));
 }
 
@@ -462,31 +433,34 @@ static int reopen(int fd)
 	return ret;
 }
 
-static int second_of_two(void *arg, struct content_gpu *gpu)
-{
-	const struct content_gpu *gpus = arg;
-
-	if (gpu->pages_fd == gpus[1].pages_fd)
-		return 0;
-	*gpu = gpus[1];
-	return 1;
-}
-
 static bool is_on_disk(const struct scenario *scenario)
 {
 	return scenario->dir && !strcmp(scenario->dir, FIXTURE_DISK);
 }
 
+/* Of two, one after the other. */
+static int next_of_two(void *arg, struct content_gpu *gpu)
+{
+	struct content_gpu **next = arg, *end = next[1];
+
+	if (next[0] == end)
+		return 0;
+	*gpu = *next[0]++;
+	return 1;
+}
+
 static int run_engine(const struct scenario *scenario, struct content_gpu gpus[2])
 {
+	struct content_gpu *next[] = { gpus, gpus + 2 }, place = { 0 };
 	const struct content_options options = {
 		.max_buffer_bytes = scenario->max_bytes ? scenario->max_bytes : 1024 * KIB,
-		.no_threads = scenario->no_threads,
-		.next = scenario->in_turn ? second_of_two : NULL,
-		.next_arg = gpus,
+		.next = scenario->in_turn ? next_of_two : NULL,
+		.next_arg = next,
 	};
 	size_t nr_gpus = scenario->in_turn ? 1 : 2;
 
+	if (scenario->in_turn)
+		gpus = &place;
 	return scenario->restore ? content_restore(gpus, nr_gpus, &options) : content_dump(gpus, nr_gpus, &options);
 }
 
@@ -562,10 +536,7 @@ static const struct scenario
 	dump_in_turn = { "dump of two on one GPU", .dir = FIXTURE_DISK, .in_turn = true },
 	restore = { "restore", .restore = true },
 	restore_from_memory = { "restore from memory", .restore = true, .dir = FIXTURE_MEMORY },
-	restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true },
-	dump_alone = { "dump without threads", .dir = FIXTURE_DISK, .no_threads = true },
-	dump_to_pipe_alone = { "dump to a pipe without threads", .streaming = true, .dir = FIXTURE_MEMORY, .no_threads = true },
-	restore_alone = { "restore without threads", .restore = true, .no_threads = true };
+	restore_from_pipe = { "restore from a pipe", .restore = true, .streaming = true };
 
 #define FAULT_TEST(name, scenario)     \
 	TEST(name)                     \
@@ -580,9 +551,6 @@ FAULT_TEST(any_failure_of_a_dump_of_two_on_one_gpu_is_reported, dump_in_turn)
 FAULT_TEST(any_failure_of_a_restore_is_reported, restore)
 FAULT_TEST(any_failure_of_a_restore_from_memory_is_reported, restore_from_memory)
 FAULT_TEST(any_failure_of_a_restore_from_a_pipe_is_reported, restore_from_pipe)
-FAULT_TEST(any_failure_of_a_dump_without_threads_is_reported, dump_alone)
-FAULT_TEST(any_failure_of_a_dump_to_a_pipe_without_threads_is_reported, dump_to_pipe_alone)
-FAULT_TEST(any_failure_of_a_restore_without_threads_is_reported, restore_alone)
 
 /* Fault-free but for calls that the kernel or the file system lacks. */
 static void run_without(const struct scenario *scenario, const char *call, int err, const char *warning)
@@ -614,40 +582,6 @@ TEST(what_a_kernel_lacks_is_not_needed)
 	run_without(&restore, "lseek", EINVAL, NULL);
 	run_without(&restore, "syscall", ENOSYS, NULL);
 	run_without(&restore, "syscall", EPERM, NULL);
-}
-
-/* As with a small limit of the number of tasks (pids.max). */
-TEST(where_threads_are_refused_it_copies_without)
-{
-	static const char text[] = "no thread can be started (Resource temporarily unavailable)";
-
-	run_without(&dump_to_disk, "pthread_create", EAGAIN, text);
-	run_without(&dump_to_pipe, "pthread_create", EAGAIN, text);
-	run_without(&dump_in_turn, "pthread_create", EAGAIN, text);
-	run_without(&restore, "pthread_create", EAGAIN, text);
-	run_without(&dump_alone, "pthread_create", EAGAIN, NULL);
-	run_without(&restore_alone, "pthread_create", EAGAIN, NULL);
-}
-
-/* The limit may be reached by any of the threads that the caller starts: those that were started end. */
-static void refuse_each_thread(const struct scenario *scenario)
-{
-	unsigned int nr_refused = 0;
-
-	for (nth_thread_refused = 1; !nr_refused || strstr(log_text, "no thread can be started");
-	     nth_thread_refused++) {
-		nr_threads = 0;
-		assert_null(run_once(scenario, NULL));
-		nr_refused++;
-	}
-	nth_thread_refused = 0;
-	assert_int_equal(nr_refused - 1, 2); /* one for each of two GPUs, or of two files */
-}
-
-TEST(any_thread_may_be_the_one_that_is_refused)
-{
-	refuse_each_thread(&restore);
-	refuse_each_thread(&dump_in_turn);
 }
 
 /* ---- the lanes of a GPU ---- */
@@ -782,7 +716,6 @@ TEST(lanes_run_near_their_gpu)
 	assert_int_equal(CPU_COUNT(&chosen), 1);
 	assert_true(CPU_ISSET(first, &chosen));
 	nr_chosen = 0;
-	assert_null(run_once(&dump_alone, NULL));
 	near_gpu = "1022-1023\n";
 	assert_null(run_once(&dump_to_disk, NULL));
 	near_gpu = NULL;
@@ -827,22 +760,6 @@ TEST(a_network_is_served_by_lanes)
 	direct_never_works = false;
 	fail_each_call(&dump_to_disk, false, EIO);
 	counts_as = 0;
-}
-
-/* Submissions are in flight while the one thread reads or writes the file. */
-TEST(without_threads_copies_overlap_with_file_io)
-{
-	struct scenario dump = dump_alone, fill = restore_alone;
-
-	dump.max_bytes = fill.max_bytes = 2 * 4 * 8192; /* four slots for each GPU */
-	in_flight_at_pwrite = -1;
-	nr_submits = nr_waits = 0;
-	assert_null(run_once(&dump, NULL));
-	assert_int_equal(in_flight_at_pwrite, 3); /* all slots but the one that is written */
-	nr_submits = nr_waits = 0;
-	busy_preads = 0;
-	assert_null(run_once(&fill, NULL));
-	assert_true(busy_preads > 100); /* all but the first of each GPU and those in front of it */
 }
 
 TEST(direct_transfers_that_are_refused_go_through_the_cache)

@@ -28,7 +28,7 @@
 #include "remove_all.h"
 
 #ifndef HOOKS
-#define HOOKS	   12 /* criu 4.0 and 4.1: contents are restored in the task. See test_faults_worker.c */
+#define HOOKS	   12 /* criu 4.0 and 4.1: contents are filled when all tasks are there. See test_faults_forked.c */
 #endif
 #define KFD_ID	   7
 #define RENDER_ID  8
@@ -48,7 +48,7 @@ static int set_ordinary(void **state)
 #undef TEST
 #define TEST(test) UNIT_TEST(test, set_ordinary, NULL)
 
-/* Each call of a dump fails. With a worker, which is for restores, a dump is the same: once is enough. */
+/* Each call of a dump fails. With POST_FORKING, which is for restores, a dump is the same: once is enough. */
 #if HOOKS > 12
 #define DUMP_LOOP(test) static void __attribute__((unused)) test(void **unit_state)
 #else
@@ -1216,24 +1216,21 @@ TEST(damaged_and_missing_contents_are_refused)
 }
 
 static const struct {
-	const char *wait; /* KFD_WAIT; NULL: not set */
 	bool connected, truncated, unfinished;
 	const char *text;
-	bool late;
+	bool early; /* with any criu; else only a thread finds it before tasks are resumed */
 } damages[] = {
-	{ NULL, false, false, false, "is damaged", true },
-	{ "auto", false, false, false, "is damaged", true },
-	{ "early", false, false, false, "is damaged", false },
-	{ NULL, true, false, false, "is damaged", false },
-	{ NULL, false, true, false, "has 8200 bytes, 12296 expected", false },
-	{ NULL, false, false, true, "announces 0 bytes, the buffers have 12288", false },
+	{ false, false, false, "is damaged", false },
+	{ true, false, false, "is damaged", false },
+	{ false, true, false, "has 8200 bytes, 12296 expected", true },
+	{ false, false, true, "announces 0 bytes, the buffers have 12288", true },
 };
 
 /* Where that costs nothing, criu has restored all else when it shows; in any case no task is left. */
 static bool damage_is_found(unsigned int nth)
 {
 	static const uint8_t wrong = 0xff, no_length[LENGTH_PREFIX_BYTES];
-	bool late = HOOKS > CRIU_HOOK_POST_FORKING && damages[nth].late;
+	bool late = !damages[nth].early && !(damages[nth].connected && HOOKS > CRIU_HOOK_POST_FORKING);
 	int ret, fd;
 
 	write_images();
@@ -1245,8 +1242,6 @@ static bool damage_is_found(unsigned int nth)
 	close(fd);
 	if (damages[nth].connected)
 		close(openat(images_fd, "tcp-stream-1f.img", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-	if (damages[nth].wait)
-		setenv("KFD_WAIT", damages[nth].wait, 1);
 	run(restore, 0, 0, &ret);
 	if (!ret || log_errors != 1 || !strstr(log_text, damages[nth].text))
 		complain("case %u: restored with %d", nth, ret);

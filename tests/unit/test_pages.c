@@ -42,15 +42,13 @@ struct progress progress_open(const char *path, const char *stage)
 }
 
 STUB(void, progress_close, (struct progress *progress), /* nothing */)
-STUB(void, progress_report, (void *arg, const struct content_gpu *gpus, size_t nr_gpus), /* nothing */)
+STUB(void, progress_report, (void *arg, const struct content_gpu *gpu), /* nothing */)
 
 int content_check_file(const struct content_gpu *gpu)
 {
 	assert_true(gpu->pages_fd >= 0);
 	return 0;
 }
-
-STUB(int, worker_submit, (struct worker *worker, const struct content_gpu *gpus, size_t nr_gpus), -ENOTCONN)
 
 /* What process 8 declares. */
 static struct content_range declared[1];
@@ -83,34 +81,54 @@ static void save(struct content_gpu *gpu)
 	}
 }
 
+/* Whether the GPU has something to copy, next. */
+static int begin_next(struct content_gpu *gpu, const struct content_options *options)
+{
+	int r = options->next(options->next_arg, gpu);
+
+	if (r > 0)
+		save(gpu);
+	return r;
+}
+
 /* The last GPU is done with all that it has before the others are with their first. */
 int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
 	int r;
 
-	assert_false(options->no_threads);
 	assert_ptr_equal(options->tally, &tally);
 	strcat(notes, "[");
 	for (size_t i = 0; i < nr_gpus; i++) {
 		strcat(notes, i ? " " : "");
-		save(&gpus[i]);
+		assert_int_equal(begin_next(&gpus[i], options), 1);
 	}
 	strcat(notes, "]");
 	if (++nr_runs == failing_run)
 		return -EIO;
 	for (size_t i = nr_gpus; i-- > 0;)
-		while ((r = options->next(options->next_arg, &gpus[i]))) {
+		for (;;) {
+			size_t len = strlen(notes);
+
+			strcat(notes, ">");
+			r = begin_next(&gpus[i], options);
 			if (r < 0)
 				return r;
-			strcat(notes, ">");
-			save(&gpus[i]);
+			if (!r) {
+				notes[len] = '\0';
+				break;
+			}
 		}
 	return 0;
 }
 
 int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
-	return nr_gpus ? -EIO : 0;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < nr_gpus; i++)
+		while ((r = options->next(options->next_arg, &gpus[i])) > 0)
+			strcat(notes, ".");
+	return r;
 }
 
 /* ---- three processes: on GPU A, with a little on both, on GPU B ---- */
@@ -177,7 +195,7 @@ static void expect_checksums(void)
 TEST(a_gpu_saves_one_process_at_a_time_and_others_meanwhile)
 {
 	assert_int_equal(dump(), 0);
-	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb>8-aaaa");
+	assert_string_equal(notes, "[7-aaaa 8-bbbb]>9-bbbb>8-aaaa");
 	expect_checksums();
 }
 
@@ -186,7 +204,7 @@ TEST(a_stream_has_one_process_at_a_time)
 	is_streaming = true;
 	assert_int_equal(dump(), 0);
 	is_streaming = false;
-	assert_string_equal(notes, "[7-aaaa][8-aaaa 8-bbbb][9-bbbb]");
+	assert_string_equal(notes, "[7-aaaa][8-bbbb 8-aaaa][9-bbbb]");
 	expect_checksums();
 }
 
@@ -195,14 +213,14 @@ TEST(what_a_process_does_not_need_is_told_to_the_engine)
 {
 	declared[0] = (struct content_range){ 1024, 4096 };
 	assert_int_equal(dump(), 0);
-	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb(1032-4104)>8-aaaa(1032-4104)");
+	assert_string_equal(notes, "[7-aaaa 8-bbbb(1032-4104)]>9-bbbb>8-aaaa(1032-4104)");
 	assert_non_null(strstr(log_text, "gpu 0xbbbb: pid 1008 does not need 3072 bytes, which will be zeros"));
 	assert_int_equal(pages_bytes(&processes[0].saved), 8192);
 	assert_int_equal(pages_bytes(&processes[1].saved), 2 * (4096 - 3072));
 	shared = true;
 	assert_int_equal(dump(), 0);
 	assert_int_equal(pages_bytes(&processes[1].saved), 2 * 4096 - 3072);
-	assert_string_equal(notes, "[7-aaaa 9-bbbb]>8-bbbb>8-aaaa(1032-4104)");
+	assert_string_equal(notes, "[7-aaaa 8-bbbb]>9-bbbb>8-aaaa(1032-4104)");
 	shared = false;
 	declared[0].to = 0;
 }

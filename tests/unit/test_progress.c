@@ -36,7 +36,8 @@ static void report(uint64_t bytes, double seconds)
 	};
 	struct progress progress = progress_open(path, "dump");
 
-	progress_report(&progress, gpus, 2);
+	progress_report(&progress, &gpus[0]);
+	progress_report(&progress, &gpus[1]);
 	progress_close(&progress);
 }
 
@@ -61,7 +62,7 @@ TEST(nothing_is_written_without_a_path)
 	struct progress progress = progress_open("", "dump");
 
 	assert_int_equal(progress.fd, -1);
-	progress_report(&progress, NULL, 0);
+	progress_report(&progress, NULL);
 	assert_int_equal(log_text[0], '\0');
 }
 
@@ -100,7 +101,7 @@ TEST(stderr_may_be_a_socket_that_nobody_reads)
 	dup2(socks[1], STDERR_FILENO);
 	progress = progress_open("/dev/stderr", "dump");
 	for (i = 0; i < 3000; i++)
-		progress_report(&progress, &(struct content_gpu){ .gpu_id = 0xab, .bos = bos, .nr_bos = 1 }, 1);
+		progress_report(&progress, &(struct content_gpu){ .gpu_id = 0xab, .bos = bos, .nr_bos = 1 });
 	progress_close(&progress);
 	dup2(saved, STDERR_FILENO);
 	close(saved);

@@ -126,7 +126,6 @@ FIXTURE_TEST(settings_without_sources_are_the_defaults)
 	assert_int_equal(w.settings.max_buffer_size_bytes, 0);
 	assert_int_equal(w.settings.n_device_map, 0);
 	assert_string_equal(w.settings.progress, "");
-	assert_false(w.settings.waits_early);
 	assert_int_equal(w.settings.idle_wait_seconds, 5);
 }
 
@@ -182,7 +181,6 @@ static const struct bad {
 	      "1=2,1=3", "1=2,3=2", "0x10=2,16=3" } },
 	{ "settings_refuse_a_path_that_is_relative", "KFD_PROGRESS",
 	  "absolute path of a file, FIFO or device; empty: none", { "progress.txt" } },
-	{ "settings_refuse_a_word_that_is_none", "KFD_WAIT", "auto, early", { "late" } },
 	{ "settings_refuse_a_wait_that_is_none", "KFD_IDLE_WAIT", "seconds, 0 to 86400",
 	  { "", "-1", "+5", "5s", "0x5", "1.5", "86401", "18446744073709551621", " 5" } },
 };
@@ -312,14 +310,6 @@ FIXTURE_TEST(settings_progress_is_an_absolute_path)
 	assert_string_equal(w.settings.progress, "");
 }
 
-FIXTURE_TEST(settings_wait_is_one_of_two_words)
-{
-	assert_int_equal(load_env("KFD_WAIT", "Early"), 0);
-	assert_true(w.settings.waits_early);
-	assert_int_equal(load_env("KFD_WAIT", "auto"), 0);
-	assert_false(w.settings.waits_early);
-}
-
 FIXTURE_TEST(settings_idle_wait_is_seconds)
 {
 	assert_int_equal(load_env("KFD_IDLE_WAIT", "0"), 0);
@@ -445,7 +435,6 @@ FIXTURE_TEST(settings_image_may_name_gpus_and_sizes_alone)
 {
 	static const char *const good[SETTING_MAX] = {
 		[SETTING_DEVICE_MAP] = "1=2", [SETTING_MAX_BUFFER_SIZE] = "1M", [SETTING_PROGRESS] = "/etc/passwd",
-		[SETTING_WAIT] = "early",
 	};
 
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {

@@ -36,31 +36,13 @@ int criu_kept_file(int token)
 /* ---- time, which naps alone make go on, and faster ---- */
 
 static double now;
-static struct share_table *late; /* gets a buffer when it is time */
-static double comes_at;
-static uint32_t late_buffer;
 
 STUB(double, __wrap_monotonic_seconds, (void), now)
 
 int __wrap_usleep(useconds_t us)
 {
 	now += 20 * us / 1e6;
-	if (late && now >= comes_at) {
-		struct share_batch batch = { 0 };
-		struct share_table *table = late;
-
-		late = NULL;
-		assert_int_equal(share_batch_add(&batch, table, late_buffer, 0), 0);
-		assert_int_equal(share_batch_publish(&batch, table), 0);
-	}
 	return 0;
-}
-
-static void comes_after(struct share_table *table, double seconds, uint32_t buffer)
-{
-	late = table;
-	comes_at = seconds;
-	late_buffer = buffer;
 }
 
 /* The files in what is kept. */
@@ -73,7 +55,6 @@ int criu_let_go(int token)
 
 static int new_table(void **state)
 {
-	late = NULL;
 	*state = share_table_new();
 	log_clear();
 	return *state && !share_table_begin(*state, NR_SHARERS) ? 0 : -1;
@@ -219,20 +200,6 @@ FIXTURE_TEST(a_buffer_that_does_not_come_is_given_up)
 	assert_int_equal(share_table_get(*unit_state, 7), -ETIMEDOUT);
 	assert_in_range((uint64_t)(monotonic_seconds() - begin), 600, 602);
 	assert_non_null(strstr(log_text, "buffer 7, which the process shares, did not come within 600 s: 0 of 4 processes"));
-}
-
-/* A task copies for two hours. */
-FIXTURE_TEST(waiting_has_no_limit_while_contents_are_copied)
-{
-	double begin = monotonic_seconds();
-	int fd;
-
-	share_table_copies(*unit_state, true);
-	comes_after(*unit_state, begin + 7200, 7);
-	fd = share_table_get(*unit_state, 7);
-	assert_true(fd >= 0);
-	close(fd);
-	assert_true(monotonic_seconds() - begin >= 7200);
 }
 
 FIXTURE_TEST(images_of_two_dumps_are_refused)

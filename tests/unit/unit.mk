@@ -72,9 +72,9 @@ test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncat
 	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname cow_break \
 	guard_start guard_end criu_task_has_ended,-Wl,--wrap=$(call))
 test_faults_LDLIBS = -ldl
-test_faults_worker_SRCS := $(test_faults_SRCS)
-test_faults_worker_LDFLAGS := $(test_faults_LDFLAGS)
-test_faults_worker_LDLIBS = -ldl
+test_faults_forked_SRCS := $(test_faults_SRCS)
+test_faults_forked_LDFLAGS := $(test_faults_LDFLAGS)
+test_faults_forked_LDLIBS = -ldl
 
 test_content_errors_SRCS := $(test_content_SRCS)
 test_content_stream_SRCS := $(test_content_SRCS)
@@ -82,7 +82,7 @@ test_content_stream_SRCS := $(test_content_SRCS)
 test_content_faults_SRCS := $(test_content_SRCS)
 test_content_faults_LDFLAGS := $(foreach call,calloc read write pread pwrite lseek fstat fstatfs fstatvfs ftruncate \
 	sync_file_range posix_fadvise poll memfd_create madvise pthread_create fcntl mmap munmap syscall \
-	close amdgpu_cs_submit amdgpu_cs_query_fence_status fopen pthread_setaffinity_np,-Wl,--wrap=$(call))
+	close fopen pthread_setaffinity_np,-Wl,--wrap=$(call))
 test_content_large_SRCS := $(test_content_SRCS)
 test_progress_SRCS := pages/progress.c
 test_pages_SRCS := pages/pages.c pages/discard.c content/layout.c content/crc32c.c kernel/state.c $(topology_SRCS)
@@ -114,8 +114,8 @@ test_kfd_open_LDFLAGS := -Wl,--wrap=ioctl,--wrap=usleep,--wrap=open,--wrap=list_
 test_kfd_rules_SRCS := $(test_kfd_open_SRCS)
 test_kfd_rules_LDFLAGS := -Wl,--wrap=ioctl,--wrap=uname
 
-test_worker_SRCS := pages/worker.c pages/wire.c pages/progress.c $(test_content_SRCS)
-test_worker_LDFLAGS := $(foreach call,fstat calloc sendmsg recvmsg poll socketpair eventfd unshare pthread_create,-Wl,--wrap=$(call))
+test_handed_SRCS := pages/handed.c pages/progress.c host/bundle.c $(test_content_SRCS)
+test_handed_LDFLAGS := $(foreach call,calloc sendmsg recvmsg socketpair unshare pthread_create,-Wl,--wrap=$(call))
 
 # No part of the plugin: the code that the simulated chip runs, and what runs it.
 test_gcn_SRCS := $(wildcard tests/asicsim/gcn/*.c)
@@ -124,4 +124,4 @@ test_gcn_LDLIBS = -lm
 $(BUILD)/unit-plain/test_gcn $(BUILD)/unit-asan/test_gcn: | $(GCN_PROGRAMS)
 
 # Those that also run with the thread sanitizer.
-TSAN_TESTS := test_content test_content_errors test_content_stream test_worker
+TSAN_TESTS := test_content test_content_errors test_content_stream test_handed

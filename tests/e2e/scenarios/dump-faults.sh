@@ -57,7 +57,7 @@ dump
 summary='saved 3 processes: [0-9]* bytes, [0-9]* % zeros, copied in [0-9.]* s; queues were stopped for [0-9.]* s; at most'
 grep -q "$summary" "$work/$criu_runs-dump.log" || fail "the dump has no summary"
 restore
-summary='restored 3 processes: [0-9]* bytes, [0-9]* % zeros, copied in [0-9.]* s; a task waited up to [0-9.]* s; at most'
+summary='restored 3 processes: [0-9]* bytes, [0-9]* % zeros, copied in [0-9.]* s; tasks waited [0-9.]* s; at most'
 grep -q "$summary" "$work/$criu_runs-restore.log" || fail "the restore has no summary"
 expect_verified
 job_end

@@ -26,12 +26,10 @@ rm "$work/shape"
 machine drm_render_minor=140
 in_namespace "mount -t ramfs none /dev/dri"
 accepted "no render node" 128=140
-KFD_PARALLEL_RESTORE=0 accepted "no render node, and the task copies its contents itself" 128=140
 in_namespace "mount -t ramfs none /dev/dri; mknod /dev/dri/renderD140 c 1 3"
 accepted "another device where the render node should be" 128=140
 machine count=2 vram_size="256M, 512M"
 in_namespace "mount -t ramfs none /dev/dri; mount --bind /dev/null /dev/kfd; umount -l /sys"
 accepted "no render node, another /dev/kfd, no sysfs, and a GPU too many" 128=129
-KFD_PARALLEL_RESTORE=0 accepted "the same, and the task copies its contents itself" 128=129
 kill "$holder"
 [ ! -s "$job.log" ] || fail "something was written to the job's standard error: $(head -n 1 "$job.log")"

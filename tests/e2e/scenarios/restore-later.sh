@@ -13,10 +13,4 @@ gpus_state slow
 restore
 gpus_state ok
 expect_unharmed
-dump
-sleep 5
-gpus_state slow
-KFD_PARALLEL_RESTORE=0 restore
-gpus_state ok
-expect_unharmed
 job_end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_faults.c with the criu after 4.2: it has POST_FORKING, and a worker restores the contents. */
+/* test_faults.c with the criu after 4.2: it has POST_FORKING, where a thread begins to fill the contents. */
 #define HOOKS 16
 #include "test_faults.c"
 

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * BOs of restored tasks, which criu's main process fills. A task opens pages files and render nodes in its own namespaces, and
+ * puts them with its dma-bufs into criu's store of files; what they are is in memory that all share.
+ *
+ * With criu 4.2 and later a thread fills what is there while tasks restore their memory, and ends before a task runs; with
+ * older ones, or where another plugin keeps the hook from this one, all is filled then. Streams are, too: the
+ * pages files come one after the other, and criu reads its own meanwhile.
+ *
+ * criu's main thread enters mount namespaces meanwhile, which the kernel allows while no other thread shares its root and
+ * working directory: the thread has its own, and starts all others. It does not log, since criu's log is not made for
+ * threads: criu's main thread logs its lines in the end.
+ */
+#define _GNU_SOURCE
+#include "pages/pages.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "content/content.h"
+#include "host/host.h"
+#include "pages/internal.h"
+#include "amdgpu_plugin_util.h"
+
+#define MAX_HANDED     (1u << 16)
+#define MAX_HANDED_BOS (1u << 20)
+
+#define AWAIT_NAP_MS  5
+#define START_SECONDS 10 /* how long a task waits for the thread: it starts when tasks may open files */
+
+enum handed_state { HANDED_NOT_YET, HANDED, HANDED_TAKEN, HANDED_DONE };
+
+/* What a task has on one GPU, without the files: their tokens are in place of the descriptors. */
+struct handed {
+	atomic_int state;
+	int id; /* of the images */
+	uint32_t minor;
+	int pid; /* of the task, in its own namespace */
+	struct content_gpu gpu; /* render_fd: of a bundle with the render node and the pages file; bos: not used */
+	unsigned int first_bo;
+};
+
+/* In memory that tasks share with criu's main process. Pages that nobody touches cost nothing. */
+struct handed_table {
+	atomic_uint nr, nr_bos;
+	atomic_bool is_filling; /* a thread does */
+	atomic_bool is_closed;	/* no task hands over any more */
+	atomic_int err;		/* the first failure, with its words; set last */
+	char error_text[FAIL_TEXT_MAX];
+	atomic_bool is_told; /* one process has said it */
+	struct handed list[MAX_HANDED];
+	struct content_bo bos[MAX_HANDED_BOS]; /* dmabuf_fd: token of the bundle with this one, and those around it */
+};
+
+struct line {
+	enum plugin_log_level level;
+	char text[PLUGIN_LOG_LINE_MAX];
+};
+
+/* In criu's main process; tasks have a copy, of which they use the table. */
+struct pages_filling {
+	struct handed_table *table;
+	const struct settings *settings;
+	struct content_gpu *gpus; /* what is copied now on each GPU; one for all where files are streamed */
+	uint32_t *minors;	  /* of these; 0: not known yet */
+	struct handed **at;	  /* which that is; NULL: none */
+	size_t nr_gpus;
+	unsigned int first_left; /* of the table: those before are taken */
+	struct content_tally tally;
+	int main_token; /* a pidfd of criu's main process; -1: no task waits */
+
+	bool has_thread;
+	pthread_t thread;
+	atomic_bool is_cancelled;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int started;	    /* 1, or -errno; 0: not yet. Guarded by lock, as those that follow */
+	bool ended;
+	struct line *lines; /* of the thread, not logged yet */
+	size_t nr_lines;
+};
+
+/* ---- in a task ---- */
+
+static size_t bundle_size(size_t left)
+{
+	return left < BUNDLE_MAX ? left : BUNDLE_MAX;
+}
+
+/* criu's number for some files, or -errno after fail(). */
+static int keep(const int *fds, size_t nr)
+{
+	_cleanup_close_ int bundle = bundle_new(fds, nr);
+
+	return bundle < 0 ? fail(bundle, "cannot hand %zu files over to criu's main process: %m", nr) : criu_keep_file(steal_fd(&bundle));
+}
+
+static int keep_dmabufs(struct content_bo *bos, size_t nr)
+{
+	for (size_t i = 0; i < nr; i += BUNDLE_MAX) {
+		size_t size = bundle_size(nr - i);
+		int token, fds[BUNDLE_MAX];
+
+		for (size_t j = 0; j < size; j++)
+			fds[j] = bos[i + j].dmabuf_fd;
+		token = keep(fds, size);
+		if (token < 0)
+			return token;
+		for (size_t j = 0; j < size; j++)
+			bos[i + j].dmabuf_fd = token;
+	}
+	return 0;
+}
+
+static int hand_over(struct handed_table *table, const struct content_gpu *gpu, int id, uint32_t minor)
+{
+	const int fds[] = { gpu->render_fd, gpu->pages_fd };
+	unsigned int at = atomic_fetch_add(&table->nr, 1);
+	unsigned int first = atomic_fetch_add(&table->nr_bos, (unsigned int)gpu->nr_bos);
+	struct handed *handed;
+	int token;
+
+	if (at >= MAX_HANDED || first > MAX_HANDED_BOS || gpu->nr_bos > MAX_HANDED_BOS - first)
+		return fail(-E2BIG, "more than %u buffers cannot be restored", MAX_HANDED_BOS);
+	token = keep(fds, gpu->streaming ? 1 : ARRAY_SIZE(fds));
+	if (token < 0)
+		return token;
+	handed = &table->list[at];
+	handed->id = id;
+	handed->minor = minor;
+	handed->pid = getpid();
+	handed->first_bo = first;
+	handed->gpu = *gpu;
+	handed->gpu.render_fd = token;
+	if (gpu->nr_bos)
+		memcpy(&table->bos[first], gpu->bos, gpu->nr_bos * sizeof(*gpu->bos));
+	token = keep_dmabufs(&table->bos[first], gpu->nr_bos);
+	if (token < 0)
+		return token;
+	atomic_store(&handed->state, HANDED);
+	return 0;
+}
+
+int pages_hand_over(struct pages_filling *filling, const struct gpu_process *process)
+{
+	size_t nr = 0;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < process->state.nr_devices; i++) {
+		struct content_gpu gpu;
+
+		r = pages_open(process, i, PAGES_FILL, &gpu);
+		nr += r > 0;
+		if (r > 0)
+			r = hand_over(filling->table, &gpu, process->id, process->minors[i]);
+		pages_close(&gpu);
+	}
+	if (r < 0)
+		return r;
+	if (nr)
+		pr_info("the contents of %zu GPUs are restored by criu's main process\n", nr);
+	return 0;
+}
+
+/* The words of the first failure are said once. */
+static int tell_failure(struct handed_table *table)
+{
+	int err = atomic_load(&table->err);
+
+	if (!err)
+		return 0;
+	if (!atomic_exchange(&table->is_told, true))
+		return fail(err == -ECANCELED ? -EIO : err, "%s", table->error_text);
+	pr_info("the contents of another process' GPUs cannot be restored\n");
+	return -ECANCELED;
+}
+
+static bool is_filled(const struct handed_table *table)
+{
+	unsigned int nr = atomic_load(&table->nr);
+
+	for (unsigned int i = 0; i < nr && i < MAX_HANDED; i++)
+		if (table->list[i].pid == getpid() && atomic_load(&table->list[i].state) != HANDED_DONE)
+			return false;
+	return true;
+}
+
+int pages_await(const struct pages_filling *filling)
+{
+	struct handed_table *table = filling->table;
+	_cleanup_close_ int criu = filling->main_token < 0 ? -1 : criu_kept_file(filling->main_token);
+	struct pollfd ended = { .fd = criu, .events = POLLIN };
+	double end = monotonic_seconds() + START_SECONDS;
+
+	if (criu < 0)
+		return filling->main_token < 0 ? 0 : criu;
+	while (!is_filled(table) && !atomic_load(&table->err)) {
+		if (!atomic_load(&table->is_filling) && monotonic_seconds() > end)
+			return 0;
+		if (poll(&ended, 1, AWAIT_NAP_MS) > 0)
+			return fail(-ECONNRESET, "criu's main process, which restores the contents of the GPUs, is gone");
+	}
+	return tell_failure(table);
+}
+
+/* ---- in criu's main process: what tasks have handed over ---- */
+
+/* What keep() kept, which is criu's no more. */
+static int take(int token, int fds[BUNDLE_MAX], size_t nr)
+{
+	_cleanup_close_ int bundle = criu_kept_file(token);
+	size_t got = 0;
+	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, &got);
+
+	if (!err)
+		err = criu_let_go(token);
+	if (!err && got == nr)
+		return 0;
+	for (size_t i = 0; i < got; i++)
+		close(fds[i]);
+	return fail(err && err != -EAGAIN ? err : -EMFILE, "cannot take %zu files that a task has opened: %m", nr);
+}
+
+static void put_back(struct content_gpu *gpu)
+{
+	for (size_t i = 0; i < gpu->nr_bos; i++)
+		cleanup_close(&gpu->bos[i].dmabuf_fd);
+	pages_close(gpu);
+}
+
+static int take_dmabufs(struct content_gpu *gpu, const struct content_bo *bos, size_t nr)
+{
+	int err = 0;
+
+	gpu->bos = calloc(nr + 1, sizeof(*gpu->bos));
+	if (!gpu->bos)
+		return -ENOMEM;
+	while (!err && gpu->nr_bos < nr) {
+		size_t size = bundle_size(nr - gpu->nr_bos);
+		int fds[BUNDLE_MAX];
+
+		err = take(bos[gpu->nr_bos].dmabuf_fd, fds, size);
+		for (size_t i = 0; !err && i < size; i++) {
+			gpu->bos[gpu->nr_bos] = bos[gpu->nr_bos];
+			gpu->bos[gpu->nr_bos++].dmabuf_fd = fds[i];
+		}
+	}
+	return err;
+}
+
+/* With its files; put_back() in any case. 1; 0: a stream has nothing for it; -errno after fail(). */
+static int take_handed(const struct handed_table *table, struct handed *handed, struct content_gpu *gpu)
+{
+	int err, fds[BUNDLE_MAX];
+
+	atomic_store(&handed->state, HANDED_TAKEN);
+	*gpu = handed->gpu;
+	gpu->render_fd = gpu->pages_fd = -1;
+	gpu->nr_bos = 0;
+	gpu->bos = NULL;
+	err = take(handed->gpu.render_fd, fds, handed->gpu.streaming ? 1 : 2);
+	if (err)
+		return err;
+	gpu->render_fd = fds[0];
+	if (!gpu->streaming)
+		gpu->pages_fd = fds[1];
+	err = take_dmabufs(gpu, &table->bos[handed->first_bo], handed->gpu.nr_bos);
+	if (err || !gpu->streaming)
+		return err ? err : 1;
+	gpu->pages_fd = pages_image_open(handed->id, gpu->gpu_id, gpu->pages_name);
+	return gpu->pages_fd == -ENOENT ? pages_missing(gpu) : gpu->pages_fd < 0 ? gpu->pages_fd : 1;
+}
+
+/* Whether a place is that of a GPU, which gets the first free one. */
+static bool is_place_of(struct pages_filling *filling, size_t place, uint32_t minor)
+{
+	for (size_t i = 0; i < place; i++)
+		if (filling->minors[i] == minor)
+			return false;
+	if (!filling->minors[place])
+		filling->minors[place] = minor;
+	return filling->minors[place] == minor;
+}
+
+/* The next one that is handed over on a GPU, or on any for a stream. NULL: none yet. */
+static struct handed *find_handed(struct pages_filling *filling, size_t place)
+{
+	struct handed_table *table = filling->table;
+	unsigned int nr = atomic_load(&table->nr);
+
+	while (filling->first_left < nr && filling->first_left < MAX_HANDED &&
+	       atomic_load(&table->list[filling->first_left].state) >= HANDED_TAKEN)
+		filling->first_left++;
+	for (unsigned int i = filling->first_left; i < nr && i < MAX_HANDED; i++) {
+		struct handed *handed = &table->list[i];
+
+		if (atomic_load(&handed->state) == HANDED &&
+		    (handed->gpu.streaming || is_place_of(filling, place, handed->minor)))
+			return handed;
+	}
+	return NULL;
+}
+
+/* See content_options. */
+static int next_handed(void *arg, struct content_gpu *gpu)
+{
+	struct pages_filling *filling = arg;
+	size_t place = (size_t)(gpu - filling->gpus);
+	int r = 0;
+
+	while (!r) {
+		bool closed = atomic_load(&filling->table->is_closed); /* before the look: nothing comes after it */
+
+		put_back(gpu);
+		if (filling->at[place])
+			atomic_store(&filling->at[place]->state, HANDED_DONE);
+		filling->at[place] = find_handed(filling, place);
+		if (!filling->at[place])
+			return closed ? 0 : -EAGAIN;
+		r = take_handed(filling->table, filling->at[place], gpu);
+	}
+	return r == -EAGAIN ? -EIO : r;
+}
+
+static bool is_cancelled(void *arg)
+{
+	const struct pages_filling *filling = arg;
+
+	return atomic_load(&filling->is_cancelled);
+}
+
+/* Fills all that tasks have handed over, and hand over until the table is closed. A failure is noted there. */
+static void fill(struct pages_filling *filling)
+{
+	_cleanup_(progress_close) struct progress progress = progress_open(filling->settings->progress, "restore");
+	struct content_options options = pages_options(filling->settings, &progress, &filling->tally);
+	struct handed_table *table = filling->table;
+	int err;
+
+	options.next = next_handed;
+	options.next_arg = filling;
+	options.is_cancelled = is_cancelled;
+	options.cancel_arg = filling;
+	err = content_restore(filling->gpus, filling->nr_gpus, &options);
+	for (size_t i = 0; i < filling->nr_gpus; i++)
+		put_back(&filling->gpus[i]);
+	if (err)
+		snprintf(table->error_text, sizeof(table->error_text), "%s", fail_text()[0] ? fail_text() : strerror(-err));
+	fail_clear();
+	atomic_store(&table->err, err);
+}
+
+/* ---- the thread ---- */
+
+static void keep_line(void *arg, enum plugin_log_level level, const char *text)
+{
+	struct pages_filling *filling = arg;
+	struct line line = { .level = level };
+
+	snprintf(line.text, sizeof(line.text), "%s", text);
+	pthread_mutex_lock(&filling->lock);
+	(void)array_add(filling->lines, filling->nr_lines, line); /* or it is lost */
+	pthread_cond_broadcast(&filling->changed);
+	pthread_mutex_unlock(&filling->lock);
+}
+
+static void *fill_in_thread(void *arg)
+{
+	struct pages_filling *filling = arg;
+	int err = unshare(CLONE_FS) ? errno_or_eio() : 0;
+
+	pthread_mutex_lock(&filling->lock);
+	filling->started = err ? err : 1;
+	pthread_cond_broadcast(&filling->changed);
+	pthread_mutex_unlock(&filling->lock);
+	if (!err) {
+		plugin_log_divert(keep_line, filling);
+		fill(filling);
+		plugin_log_divert(NULL, NULL);
+	}
+	pthread_mutex_lock(&filling->lock);
+	filling->ended = true;
+	pthread_cond_broadcast(&filling->changed);
+	pthread_mutex_unlock(&filling->lock);
+	return NULL;
+}
+
+/* Until the thread has ended: logs its lines. */
+static void join(struct pages_filling *filling)
+{
+	bool ended;
+
+	do {
+		_cleanup_free_ struct line *lines = NULL;
+		size_t nr;
+
+		pthread_mutex_lock(&filling->lock);
+		while (!filling->ended && !filling->nr_lines)
+			pthread_cond_wait(&filling->changed, &filling->lock);
+		lines = steal_ptr(filling->lines);
+		nr = filling->nr_lines;
+		filling->nr_lines = 0;
+		ended = filling->ended;
+		pthread_mutex_unlock(&filling->lock);
+		for (size_t i = 0; i < nr; i++)
+			plugin_log(lines[i].level, "%s", lines[i].text);
+	} while (!ended);
+	pthread_join(filling->thread, NULL);
+	filling->has_thread = false;
+}
+
+void pages_filling_begin(struct pages_filling *filling)
+{
+	sigset_t all, before;
+	int err;
+
+	if (criu_is_streaming())
+		return;
+	/* criu's signals belong to its main thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&filling->thread, NULL, fill_in_thread, filling);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	filling->has_thread = !err;
+	pthread_mutex_lock(&filling->lock);
+	while (filling->has_thread && !filling->started)
+		pthread_cond_wait(&filling->changed, &filling->lock);
+	err = err ?: filling->started < 0 ? filling->started : 0;
+	pthread_mutex_unlock(&filling->lock);
+	if (err)
+		pr_warn("contents of GPUs are restored after the memory of processes, not meanwhile: starting a thread: %s\n",
+			strerror(-err));
+	if (err && filling->has_thread)
+		join(filling);
+	atomic_store(&filling->table->is_filling, !err);
+}
+
+/* ---- life, in criu's main process ---- */
+
+int pages_filling_end(struct pages_filling *filling)
+{
+	atomic_store(&filling->table->is_closed, true);
+	if (filling->has_thread)
+		join(filling);
+	else
+		fill(filling);
+	return tell_failure(filling->table);
+}
+
+const struct content_tally *pages_filling_tally(const struct pages_filling *filling)
+{
+	return &filling->tally;
+}
+
+static int filling_init(struct pages_filling *filling, bool waits)
+{
+	void *table = mmap(NULL, sizeof(*filling->table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int pidfd;
+
+	filling->gpus = calloc(filling->nr_gpus + 1, sizeof(*filling->gpus));
+	filling->at = calloc(filling->nr_gpus + 1, sizeof(*filling->at));
+	filling->table = table == MAP_FAILED ? NULL : table;
+	filling->minors = calloc(filling->nr_gpus + 1, sizeof(*filling->minors));
+	if (!filling->table || !filling->gpus || !filling->at || !filling->minors)
+		return -ENOMEM;
+	for (size_t i = 0; i < filling->nr_gpus; i++)
+		filling->gpus[i] = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
+	if (!waits || criu_is_streaming())
+		return 0;
+	pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	filling->main_token = pidfd < 0 ? -errno : criu_keep_file(pidfd);
+	return filling->main_token < 0 ? filling->main_token : 0;
+}
+
+struct pages_filling *pages_filling_new(const struct settings *settings, size_t nr_gpus, bool waits)
+{
+	struct pages_filling *filling = calloc(1, sizeof(*filling));
+	int err;
+
+	if (!filling)
+		return NULL;
+	*filling = (struct pages_filling){
+		.settings = settings, .main_token = -1,
+		/* The streamer sends each file once and waits until it has been read: so one after the other. */
+		.nr_gpus = criu_is_streaming() ? 1 : nr_gpus,
+	};
+	pthread_mutex_init(&filling->lock, NULL);
+	pthread_cond_init(&filling->changed, NULL);
+	err = filling_init(filling, waits);
+	if (!err)
+		return filling;
+	(void)fail(err, "cannot prepare for the contents of GPUs: %m");
+	pages_filling_free(filling);
+	return NULL;
+}
+
+void pages_filling_free(struct pages_filling *filling)
+{
+	if (!filling)
+		return;
+	atomic_store(&filling->is_cancelled, true);
+	if (filling->has_thread)
+		join(filling);
+	if (filling->table)
+		munmap(filling->table, sizeof(*filling->table));
+	pthread_cond_destroy(&filling->changed);
+	pthread_mutex_destroy(&filling->lock);
+	free(filling->lines);
+	free(filling->gpus);
+	free(filling->at);
+	free(filling->minors);
+	free(filling);
+}
