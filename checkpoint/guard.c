@@ -130,11 +130,10 @@ static bool traces_one(pid_t criu, const struct ward *wards, size_t nr)
 	return found;
 }
 
-/* @criu: a pidfd. Where /proc does not show it as their tracer in the beginning, its end alone counts. */
-static void wait_for_end(int criu, pid_t pid, const struct ward *wards, size_t nr)
+/* @criu: a pidfd. @is_seen: /proc has shown it as their tracer; else its end alone counts. */
+static void wait_for_end(int criu, pid_t pid, bool is_seen, const struct ward *wards, size_t nr)
 {
 	struct pollfd end = { .fd = criu, .events = POLLIN };
-	bool is_seen = traces_one(pid, wards, nr);
 
 	while (poll(&end, 1, is_seen ? LOOK_MSEC : -1) != 1)
 		if (is_seen && !traces_one(pid, wards, nr))
@@ -145,16 +144,19 @@ static void wait_for_end(int criu, pid_t pid, const struct ward *wards, size_t n
 static void guard(int criu, int ready, struct ward *wards, size_t nr)
 {
 	pid_t parent = getppid();
+	bool is_seen;
 
 	become_guard();
 	if (close_all_but((unsigned int)criu, (unsigned int)ready))
 		return;
 	for (size_t i = 0; i < nr; i++)
 		wards[i].pidfd = (int)syscall(SYS_pidfd_open, wards[i].pid, 0);
+	/* While criu waits: later its tracer may have ended. */
+	is_seen = traces_one(parent, wards, nr);
 	if (write(ready, "", 1) != 1)
 		return;
 	close(ready);
-	wait_for_end(criu, parent, wards, nr);
+	wait_for_end(criu, parent, is_seen, wards, nr);
 	seize_wards(wards, nr);
 	for (size_t i = 0; i < nr; i++)
 		if (wards[i].is_seized)
