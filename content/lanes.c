@@ -3,9 +3,8 @@
  * The lanes of a GPU, each a thread. A lane takes the next window, reads or submits it, and while the GPU copies, it ends
  * its oldest window: looks for zeros, checksums, writes.
  *
- * A disk has two lanes, so that its next transfer is there when one ends. A file on a network has three, as a transfer
- * waits for an answer, and one in memory, where a transfer takes a processor, as long as all GPUs' lanes have one each. A
- * pipe has one.
+ * There are three, so that the next transfers are there when one ends; for a file in memory, where a transfer takes a processor,
+ * two where processors are fewer than all GPUs' lanes. A pipe has one.
  */
 #define _GNU_SOURCE
 #include "content/internal.h"
@@ -534,29 +533,27 @@ static int alloc_all(struct lanes *lanes)
 	return 0;
 }
 
-static unsigned int lanes_of_place(enum pagesio_place place, size_t nr_gpus)
+static unsigned int lanes_of_file(bool in_memory, size_t nr_gpus)
 {
 	cpu_set_t allowed;
 
-	if (place == PAGESIO_ON_DISK)
-		return 2;
 	/* It fails where there are more than fit. */
-	if (place == PAGESIO_ON_NETWORK || sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (!in_memory || sched_getaffinity(0, sizeof(allowed), &allowed))
 		return MAX_LANES;
 	return (size_t)CPU_COUNT(&allowed) < MAX_LANES * nr_gpus ? 2 : MAX_LANES;
 }
 
 int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
 {
-	enum pagesio_place place = gpu->streaming ? PAGESIO_ON_DISK : pagesio_place(gpu->pages_fd);
-	unsigned int max_lanes = gpu->streaming ? 1 : lanes_of_place(place, run->nr_gpus), by_slots;
+	bool in_memory = !gpu->streaming && pagesio_in_memory(gpu->pages_fd);
+	unsigned int max_lanes = gpu->streaming ? 1 : lanes_of_file(in_memory, run->nr_gpus), by_slots;
 	int err, used;
 
 	*lanes = (struct lanes){ .run = run, .gpu = gpu, .began_at = monotonic_seconds() };
 	pthread_mutex_init(&lanes->bo_lock, NULL);
 	used = gpu->pid ? snprintf(lanes->who, sizeof(lanes->who), "pid %d, ", gpu->pid) : 0;
 	snprintf(lanes->who + used, sizeof(lanes->who) - (size_t)used, "gpu %#x", gpu->gpu_id);
-	if (place == PAGESIO_IN_MEMORY && (!max_bytes || max_bytes > STAGING_BYTES_IN_MEMORY))
+	if (in_memory && (!max_bytes || max_bytes > STAGING_BYTES_IN_MEMORY))
 		max_bytes = STAGING_BYTES_IN_MEMORY;
 	err = layout_init(&lanes->layout, gpu->bos, gpu->nr_bos, max_bytes);
 	if (err) {

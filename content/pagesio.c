@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -54,44 +55,12 @@ static int set_nonblock(struct pagesio *io)
 	return 0;
 }
 
-/* By statfs(2). What is not here is a disk of this machine; some headers lack some of the names. */
-static const struct {
-	uint32_t f_type;
-	enum pagesio_place place;
-} file_systems[] = {
-	{ 0x01021994, PAGESIO_IN_MEMORY },  /* tmpfs */
-	{ 0x858458f6, PAGESIO_IN_MEMORY },  /* ramfs */
-	{ 0x00006969, PAGESIO_ON_NETWORK }, /* nfs */
-	{ 0x0000517b, PAGESIO_ON_NETWORK }, /* smbfs */
-	{ 0xff534d42, PAGESIO_ON_NETWORK }, /* cifs */
-	{ 0xfe534d42, PAGESIO_ON_NETWORK }, /* smb2 */
-	{ 0x00c36400, PAGESIO_ON_NETWORK }, /* ceph */
-	{ 0x0bd00bd0, PAGESIO_ON_NETWORK }, /* lustre */
-	{ 0x47504653, PAGESIO_ON_NETWORK }, /* gpfs */
-	{ 0x19830326, PAGESIO_ON_NETWORK }, /* beegfs */
-	{ 0x20030528, PAGESIO_ON_NETWORK }, /* orangefs */
-	{ 0x65735546, PAGESIO_ON_NETWORK }, /* fuse and virtiofs */
-	{ 0x01021997, PAGESIO_ON_NETWORK }, /* 9p */
-	{ 0x5346414f, PAGESIO_ON_NETWORK }, /* afs */
-	{ 0x6b414653, PAGESIO_ON_NETWORK }, /* kafs */
-};
-
-enum pagesio_place pagesio_place(int fd)
+/* Such a file is its own page cache. */
+bool pagesio_in_memory(int fd)
 {
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs) < 0)
-		return PAGESIO_ON_DISK;
-	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
-		if (file_systems[i].f_type == (uint32_t)fs.f_type)
-			return file_systems[i].place;
-	return PAGESIO_ON_DISK;
-}
-
-/* Such a file is its own page cache. */
-static bool in_memory(const struct pagesio *io)
-{
-	return io->place == PAGESIO_IN_MEMORY;
+	return !fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 /* How both directions begin. */
@@ -109,14 +78,14 @@ static int open_either(struct pagesio *io, int fd, bool streaming, uint64_t file
 	if (io->flags < 0)
 		return io_fail(io, errno_or_eio(), 0, "asking for the flags of the file: %m");
 	io->direct = io->flags & O_DIRECT;
-	io->place = streaming ? PAGESIO_IN_MEMORY : pagesio_place(fd);
+	io->in_memory = streaming || pagesio_in_memory(fd);
 	return streaming ? set_nonblock(io) : 0;
 }
 
 /* File systems in memory take O_DIRECT as well, but there it means nothing. */
 static void choose_path(struct pagesio *io)
 {
-	set_direct(io, !in_memory(io));
+	set_direct(io, !io->in_memory);
 	io->want_direct = io->direct;
 }
 
@@ -239,7 +208,7 @@ static int write_behind(struct pagesio *io, uint64_t from, uint64_t to)
 {
 	int err;
 
-	if (in_memory(io))
+	if (io->in_memory)
 		return 0;
 	err = flush_range(io, from, to, SYNC_FILE_RANGE_WRITE);
 	if (err)
@@ -521,7 +490,7 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 	map_holes(io, off, len, map);
 	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
 		uint64_t at = off + extent.from, bytes = extent.to - extent.from;
-		bool cached = extent.data && !in_memory(io) && is_cached(io, at, bytes);
+		bool cached = extent.data && !io->in_memory && is_cached(io, at, bytes);
 		int err;
 
 		if (!extent.data)
@@ -533,7 +502,7 @@ int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint
 		if (err)
 			return err;
 	}
-	if (!in_memory(io) && !io->want_direct && !keep)
+	if (!io->in_memory && !io->want_direct && !keep)
 		posix_fadvise(io->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
 	return 0;
 }

@@ -14,15 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a file is: transfers to memory are copies by a processor, those over a network wait for answers. */
-enum pagesio_place { PAGESIO_ON_DISK, PAGESIO_IN_MEMORY, PAGESIO_ON_NETWORK };
-
 struct pagesio {
 	int fd; /* borrowed; every further lane has one of its own */
 	bool streaming;
 	bool want_direct; /* transfers of whole blocks are to be direct */
 	bool direct;	  /* O_DIRECT is on */
-	enum pagesio_place place;
+	bool in_memory; /* a file system in memory, or a pipe */
 	int flags;	  /* of fd, as they were; -1 = not changed */
 	uint64_t file_bytes;
 	uint64_t flush_from, flush_to; /* written through the page cache, to be dropped from it */
@@ -35,7 +32,8 @@ struct pagesio {
 	void *stopped_arg;
 };
 
-enum pagesio_place pagesio_place(int fd);
+/* Whether its file system is in memory: transfers are copies by a processor. */
+bool pagesio_in_memory(int fd);
 
 /* The following return 0 or -errno with @at filled in. */
 
