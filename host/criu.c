@@ -150,25 +150,18 @@ void criu_forget_parent(void)
 		pr_warn("the link %s stays in the image directory: %s\n", PARENT_LINK, strerror(errno));
 }
 
-/* Abbreviated as getopt_long() allows it. */
-static bool is_lazy_option(const char *argument)
-{
-	static const char option[] = "--lazy-pages";
-	size_t len = strlen(argument);
-
-	return len >= strlen("--la") && !strncmp(option, argument, len);
-}
-
 bool criu_is_asked_for_lazy_pages(void)
 {
+	static const char option[] = "--lazy-pages";
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/cmdline", "re");
 	_cleanup_free_ char *argument = NULL;
 	size_t room = 0;
-	bool found = false;
 
-	while (f && !found && getdelim(&argument, &room, '\0', f) > 0)
-		found = is_lazy_option(argument);
-	return found;
+	/* Abbreviated as getopt_long() allows it. */
+	while (f && getdelim(&argument, &room, '\0', f) > 0)
+		if (strlen(argument) >= strlen("--la") && !strncmp(option, argument, strlen(argument)))
+			return true;
+	return false;
 }
 
 static int open_image(const char *name, int flags, int streamer_flags)
@@ -262,57 +255,44 @@ bool criu_restores_lazily(int token)
 	return found;
 }
 
-/* What "criu --version" says; versions 3.17 to 3.19 look alike from inside. */
-static bool running_version(int *major, int *minor)
+struct criu_traits criu_ask_traits(void)
 {
 	char exe[PATH_MAX] = "", command[PATH_MAX + 16], line[128];
-	bool found = false;
+	struct criu_traits traits = { 0 };
+	int major, minor;
 	FILE *f;
 
-	if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0 || strchr(exe, '\''))
-		return false;
+	/* Versions 3.17 to 3.19 look alike from inside: "criu --version" tells them apart. */
+	if (criu_running_hooks() != CRIU_HOOK_COUNT || readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0 ||
+	    strchr(exe, '\''))
+		return traits;
 	snprintf(command, sizeof(command), "'%s' --version", exe);
 	f = popen(command, "re");
 	while (f && fgets(line, sizeof(line), f))
-		found |= sscanf(line, "Version: %d.%d", major, minor) == 2;
+		if (sscanf(line, "Version: %d.%d", &major, &minor) == 2)
+			traits.vma_fds_stay_open = major == 3 && minor <= 18;
 	if (f)
 		pclose(f);
-	return found;
-}
-
-struct criu_traits criu_ask_traits(void)
-{
-	struct criu_traits traits = { 0 };
-	int major, minor;
-
-	if (criu_running_hooks() == CRIU_HOOK_COUNT && running_version(&major, &minor))
-		traits.vma_fds_stay_open = major == 3 && minor <= 18;
 	return traits;
-}
-
-/* An fd of ours, other than @fd itself, for the same open file. */
-static int another_fd(int fd)
-{
-	_cleanup_free_ int *fds = NULL;
-	pid_t self = getpid();
-	size_t nr = 0;
-
-	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
-	for (size_t i = 0; i < nr; i++)
-		if (fds[i] != fd && !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, fds[i]))
-			return fds[i];
-	return -ENOENT;
 }
 
 int criu_vma_file(int token, struct criu_traits traits)
 {
+	_cleanup_free_ int *fds = NULL;
 	int fd = criu_kept_file(token);
-	int other = fd >= 0 && traits.vma_fds_stay_open ? another_fd(fd) : -ENOENT;
+	pid_t self = getpid();
+	size_t nr = 0;
 
-	if (other < 0)
+	if (fd < 0 || !traits.vma_fds_stay_open)
 		return fd;
-	close(fd);
-	return other;
+	/* An fd of ours for the same open file, if there is another one. */
+	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (fds[i] != fd && !syscall(SYS_kcmp, self, self, KCMP_FILE, fd, fds[i])) {
+			close(fd);
+			return fds[i];
+		}
+	return fd;
 }
 
 /* criu saves what is under way in each established connection in an image of its own. */

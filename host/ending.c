@@ -18,21 +18,18 @@
 #define NR_NAPS	 250
 #define NAP_USEC 20000
 
-static bool is_exiting(pid_t pid)
-{
-	char line[1024];
-	const char *rest = proc_stat(pid, line, sizeof(line));
-	unsigned int flags;
-
-	return rest && sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING;
-}
-
 bool criu_task_has_ended(pid_t pid)
 {
 	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd end = { .fd = fd, .events = POLLIN };
+	const char *rest;
+	unsigned int flags;
+	char line[1024];
 
-	return fd < 0 ? errno == ESRCH : poll(&end, 1, 0) == 1 || is_exiting(pid);
+	if (fd < 0 || poll(&end, 1, 0) == 1)
+		return fd >= 0 || errno == ESRCH;
+	rest = proc_stat(pid, line, sizeof(line));
+	return rest && sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING;
 }
 
 static void fail_if_alive(void *arg)
@@ -45,21 +42,16 @@ static void fail_if_alive(void *arg)
 	_exit(EXIT_FAILURE);
 }
 
-static bool stays_loaded(void)
-{
-	Dl_info info;
-
-	return dladdr((void *)fail_if_alive, &info) && dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
 /* Of libc; a function that belongs to no library is called at the end of the program. */
 int __cxa_atexit(void (*function)(void *), void *arg, void *dso);
 
 void criu_fail_at_exit(pid_t pid)
 {
 	void *leave = (void *)_exit;
+	Dl_info info;
 
-	if (stays_loaded())
+	/* When the plugin can be kept loaded. */
+	if (dladdr((void *)fail_if_alive, &info) && dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
 		__cxa_atexit(fail_if_alive, (void *)(intptr_t)pid, NULL);
 	else
 		__cxa_atexit((void (*)(void *))leave, (void *)(intptr_t)EXIT_FAILURE, NULL);

@@ -58,21 +58,18 @@ const char *options_or_environment(const char *name, void *arg)
 	return value;
 }
 
-static bool is_setting(const char *option)
-{
-	for (unsigned int id = 0; id < SETTING_MAX; id++)
-		if (behind_name(option, setting_name((enum setting)id)))
-			return true;
-	return false;
-}
-
 void options_check(struct settings *settings)
 {
 	char **options;
 	unsigned int n = get_options(&options);
 
-	for (unsigned int i = 0; i < n && !settings->mistake[0]; i++)
-		if (!strncmp(options[i], OPTION_PREFIX, strlen(OPTION_PREFIX)) && !is_setting(options[i]))
+	for (unsigned int i = 0; i < n && !settings->mistake[0]; i++) {
+		bool is_known = strncmp(options[i], OPTION_PREFIX, strlen(OPTION_PREFIX));
+
+		for (unsigned int id = 0; id < SETTING_MAX && !is_known; id++)
+			is_known = behind_name(options[i], setting_name((enum setting)id));
+		if (!is_known)
 			snprintf(settings->mistake, sizeof(settings->mistake),
 				 "criu's option --plugin-option %.200s is not a setting of this plugin", options[i] + 2);
+	}
 }

@@ -69,35 +69,6 @@ static void check_criu(void)
 		    line ? line + 1 : text);
 }
 
-/* Where criu looks for plugins. */
-static void plugin_path(char path[PATH_MAX])
-{
-	const char *set = getenv("CRIU_LIBS_DIR"), *found;
-	char text[16384], directory[2048] = "/usr/lib/criu";
-
-	if (set && set[0])
-		snprintf(directory, sizeof(directory), "%s", set);
-	else if (!ask_criu("--help", text, sizeof(text)) && (found = strstr(text, "plugin directory (by default ")))
-		sscanf(found, "plugin directory (by default %2000[^)\n]", directory);
-	snprintf(path, PATH_MAX, "%s%samdgpu_plugin.so", directory, directory[strlen(directory) - 1] == '/' ? "" : "/");
-}
-
-/* The plugin is read and not loaded. Its version, "" for none. 0 or -errno. */
-static int version_of_plugin(const char *path, char *ret, size_t size)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	_cleanup_free_ char *text = NULL;
-	const char *mark = NULL;
-	size_t room = 0;
-
-	if (!f)
-		return -errno;
-	while (!mark && getdelim(&text, &room, '\0', f) > 0)
-		mark = strstr(text, PLUGIN_VERSION_MARK);
-	snprintf(ret, size, "%s", mark ? mark + strlen(PLUGIN_VERSION_MARK) : "");
-	return 0;
-}
-
 /*
  * Loads the plugin as criu does, which no dump and no restore outlives when it fails, of whatever process. A call that is
  * bound only when it is made would end criu then: of @is_ours all have to be there. In a child, since anything may be
@@ -129,11 +100,27 @@ static void try_to_load(const char *path, bool is_ours, char *ret, size_t size)
 
 static void check_plugin(void)
 {
-	char path[PATH_MAX], version[64], why[1024];
-	int err;
+	const char *set = getenv("CRIU_LIBS_DIR"), *found, *mark = NULL;
+	char help[16384], directory[2048] = "/usr/lib/criu", path[PATH_MAX], version[64] = "", why[1024];
+	_cleanup_free_ char *text = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	size_t room = 0;
+	int err = 0;
 
-	plugin_path(path);
-	err = version_of_plugin(path, version, sizeof(version));
+	/* Where criu looks for plugins. */
+	if (set && set[0])
+		snprintf(directory, sizeof(directory), "%s", set);
+	else if (!ask_criu("--help", help, sizeof(help)) && (found = strstr(help, "plugin directory (by default ")))
+		sscanf(found, "plugin directory (by default %2000[^)\n]", directory);
+	snprintf(path, PATH_MAX, "%s%samdgpu_plugin.so", directory, directory[strlen(directory) - 1] == '/' ? "" : "/");
+	f = fopen(path, "re");
+	if (!f)
+		err = -errno;
+	/* It is read for its version before it is loaded. */
+	while (f && !mark && getdelim(&text, &room, '\0', f) > 0)
+		mark = strstr(text, PLUGIN_VERSION_MARK);
+	if (mark)
+		snprintf(version, sizeof(version), "%s", mark + strlen(PLUGIN_VERSION_MARK));
 	if (!err)
 		try_to_load(path, version[0], why, sizeof(why));
 	if (err)
