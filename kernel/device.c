@@ -42,33 +42,25 @@ bool device_is_render_node(const struct stat *st)
 	return S_ISCHR(st->st_mode) && major(st->st_rdev) == DRM_MAJOR && minor(st->st_rdev) >= RENDER_MINOR_MIN;
 }
 
-static int open_private_node(dev_t number, int flags)
-{
-	_cleanup_close_ int dir = mount_private("tmpfs");
-	int fd;
-
-	if (dir < 0)
-		return dir;
-	if (mknodat(dir, "node", S_IFCHR | 0600, number))
-		return -errno;
-	fd = openat(dir, "node", flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 int device_open(const char *path, dev_t number, int flags)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = -1, dir = -1;
 	struct stat st = { 0 };
 
 	/* Looked at before it is opened: opening some other device may have effects. */
 	if (stat_quietly(AT_FDCWD, path, &st) == -ENOMEM)
 		return -ENOMEM;
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != number)
-		return open_private_node(number, flags);
-	fd = open(path, flags | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
+	if (S_ISCHR(st.st_mode) && st.st_rdev == number) {
+		fd = open(path, flags | O_CLOEXEC);
+	} else { /* a node of our own, in a directory that nobody else sees */
+		dir = mount_private("tmpfs");
+		if (dir < 0)
+			return dir;
+		if (mknodat(dir, "node", S_IFCHR | 0600, number))
+			return -errno;
+		fd = openat(dir, "node", flags | O_CLOEXEC);
+	}
+	if (fd < 0 || fstat(fd, &st))
 		return -errno;
 	return st.st_rdev == number ? steal_fd(&fd) : -ENODEV;
 }

@@ -3,25 +3,6 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 
-/* @gpu_id is how the process knows it, 0 for a CPU. */
-static int add_node(struct topology *nodes, const struct topology_node *from, uint32_t gpu_id,
-		    const struct kfd_state *state)
-{
-	struct topology_node *node;
-	int err = topology_add_node(nodes, from->id, &node);
-
-	if (err)
-		return err;
-	node->present = from->present;
-	memcpy(node->value, from->value, sizeof(node->value));
-	memcpy(node->name, from->name, sizeof(node->name));
-	if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
-		topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
-	for (unsigned int i = 0; !err && i < from->nr_links; i++)
-		err = topology_node_add_link(node, &from->links[i]);
-	return err ? err : topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
-}
-
 int kfd_state_user_id(const struct kfd_state *state, uint32_t actual_gpu_id, uint32_t *ret)
 {
 	for (size_t i = 0; i < state->nr_devices; i++)
@@ -42,12 +23,24 @@ int kfd_state_nodes(const struct topology *machine, pid_t pid, const struct kfd_
 		return -ENOMEM;
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *from = machine->nodes[i];
-		uint32_t gpu_id = 0;
+		struct topology_node *node;
+		uint32_t gpu_id = 0; /* how the process knows it; 0: a CPU */
 
 		if (topology_is_gpu(from) && kfd_state_user_id(state, topology_gpu_id(from), &gpu_id))
 			continue;
 		gpus += gpu_id != 0;
-		err = add_node(nodes, from, gpu_id, state);
+		err = topology_add_node(nodes, from->id, &node);
+		if (err)
+			return err;
+		node->present = from->present;
+		memcpy(node->value, from->value, sizeof(node->value));
+		memcpy(node->name, from->name, sizeof(node->name));
+		if (!gpu_id || !records_have_sdma_queue(state, gpu_id))
+			topology_node_unset(node, TOPOLOGY_SDMA_PARTITION);
+		for (unsigned int k = 0; !err && k < from->nr_links; k++)
+			err = topology_node_add_link(node, &from->links[k]);
+		if (!err)
+			err = topology_node_set(node, TOPOLOGY_GPU_ID, gpu_id);
 		if (err)
 			return err;
 	}
