@@ -503,7 +503,7 @@ gpus_state() {
 loses_stacks() {
 	case $(uname -r) in
 	6.12*) return 1 ;;
-	7.2.12* | 7.2.13*) return 0 ;;
+	7.2.12* | 7.2.13* | 7.3.*) return 0 ;;
 	esac
 	grep -qs 'the driver left out' "$work"/*-dump.log
 }

@@ -1221,6 +1221,21 @@ TEST(an_address_that_is_not_there_stops_the_wave)
 	assert_string_equal(error.name, "s_load_dword");
 }
 
+TEST(a_negative_address_of_lds_wraps_with_its_offset)
+{
+	/* v_mov_b32 v0, -4; v_mov_b32 v1, 7; ds_write_b32 v0, v1 offset:8 */
+	const u32 words[] = { 0x7e0002c4, 0x7e020287, 0xd81a0008, 0x00000100, 0xbf810000 };
+	struct gcn_dispatch d = { .env = &env };
+
+	start_words(&d, words, sizeof(words));
+	d.packet.lds_size = 512;
+	memory_is_code = true;
+	assert_int_equal(gcn_dispatch_run(&d, 3), -EAGAIN);
+	memory_is_code = false;
+	assert_int_equal(d.groups[0].lds[4], 7);
+	gcn_dispatch_end(&d);
+}
+
 TEST(private_memory_stops_the_wave)
 {
 	/* buffer_store_dword v0, off, s[0:3], 0 */

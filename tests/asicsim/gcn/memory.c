@@ -523,7 +523,7 @@ void gcn_mubuf(struct gcn_wave *w, const struct gcn_inst *i)
 			continue;
 		offset = (u64)(offset_in ? w->v[addr + index_in][l] : 0) + (i->w[0] & 0xfff);
 		if (b.is_swizzled) {
-			private_lane(w, i, b.base + scalar, offset, i->w[1] >> 8 & 0xff, l);
+			private_lane(w, i, b.base + scalar, (u32)offset, i->w[1] >> 8 & 0xff, l);
 			continue;
 		}
 		p.va = b.base + scalar + offset +
@@ -567,7 +567,7 @@ static void ds_atomic(struct gcn_wave *w, const struct gcn_inst *i, struct place
 
 static void ds_lane(struct gcn_wave *w, const struct gcn_inst *i, unsigned int lane)
 {
-	struct place p = { true, (u64)w->v[i->w[1] & 0xff][lane] + (i->w[0] & 0xffff) };
+	struct place p = { true, w->v[i->w[1] & 0xff][lane] + (i->w[0] & 0xffff) };
 	u8 kind = i->op->kind & KINDS;
 
 	if (is_load(kind))
