@@ -156,8 +156,11 @@ static void remove_left(int base, const char *machine, const char *boot)
 		if (dir < 0 || fstat(dir, &st) || st.st_uid != geteuid())
 			continue;
 		remove_files(dir);
-		unlinkat(base, entry->d_name, AT_REMOVEDIR);
-		pr_warn("%s: was left by an earlier boot and is removed\n", entry->d_name);
+		if (unlinkat(base, entry->d_name, AT_REMOVEDIR))
+			pr_warn("%s: was left by an earlier boot, and cannot be removed: %s\n", entry->d_name,
+				strerror(errno));
+		else
+			pr_warn("%s: was left by an earlier boot, and is removed\n", entry->d_name);
 	}
 	if (list)
 		closedir(list);

@@ -59,12 +59,12 @@ kill "$sleeper"
 echo 0123456789abcdef0123456789abcdef >/etc/machine-id
 for dir in amdgpu-suspend-0123456789abcdef-1111111111111111-2222222222222222 mine; do
 	mkdir -p "$work/disk/$dir"
-	touch "$work/disk/$dir/amdgpu-pages-1-1.img"
+	touch "$work/disk/$dir/amdgpu-pages-1-1234.img"
 done
 job_start --vram 2M
 tool_run suspend -D "$work/disk" "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
 [ "$(find "$work/disk" -path '*-1111111111111111-*')" = "" ] || fail "left: $(find "$work/disk")"
-[ -e "$work/disk/mine/amdgpu-pages-1-1.img" ] || fail "another directory was removed: $(find "$work/disk")"
+[ -e "$work/disk/mine/amdgpu-pages-1-1234.img" ] || fail "another directory was removed: $(find "$work/disk")"
 tool_run resume "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
 expect_progress
 [ "$(ls "$work/disk")" = mine ] || fail "left: $(find "$work/disk")"
