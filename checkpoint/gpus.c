@@ -73,9 +73,14 @@ static void read_usage(struct gpu_search *search)
 	const struct topology *machine = search->restore->machine;
 	bool is_claimed[TOPOLOGY_MAX_NODES];
 
-	for (unsigned int i = 0; i < machine->nr_nodes; i++)
-		is_claimed[i] = topology_is_gpu(machine->nodes[i]) &&
-				claims_have(search->claims, topology_minor(machine->nodes[i]));
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+
+		/* What tasks of this restore have chosen is claimed by them. */
+		is_claimed[i] = topology_is_gpu(node) &&
+				match_choice_saved(&search->restore->shared->choices, topology_gpu_id(node)) < 0 &&
+				claims_have(search->claims, topology_minor(node));
+	}
 	usage_read(search->sysfs, machine, search->candidates.usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (is_claimed[i]) {
@@ -301,11 +306,12 @@ static int note_choice(const struct gpu_search *search, const struct match_map *
 
 	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
 		err = match_remember(&shared->choices, &map->pairs[i]);
+		if (err)
+			return fail(err, "the images name more GPUs than a machine has (renderD%u and others)",
+				    map->pairs[i].saved_minor);
 		claims_add(search->claims, map->pairs[i].local_minor);
 	}
-	if (!err && search->claims >= 0)
-		err = shared_keep_copy(shared, search->claims);
-	return err < 0 ? err : 0;
+	return search->claims < 0 ? 0 : shared_keep_claims(shared, search->claims);
 }
 
 static int find_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,

@@ -38,7 +38,7 @@ struct shared_gpu {
 /* More than the kernel gives address spaces on GPUs: 16 bits for all processes of the machine. */
 #define SHARED_MAX_TASKS  65536
 #define SHARED_MAX_RANGES (1u << 20)
-#define SHARED_MAX_QUEUES (1u << 20)
+#define SHARED_MAX_QUEUES 65536
 #define SHARED_MAX_FILES  (1u << 20)
 
 /* Temporary cgroups, in which tasks hide GPUs from themselves: at one time, or of tasks that died while they did. */
@@ -63,11 +63,13 @@ struct shared {
 	struct match_choices choices;
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
 	unsigned int nr_tasks, nr_ranges, nr_gpus, nr_queues;
+	unsigned int nr_claims;
 	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
 	struct shared_gpu gpus[SHARED_MAX_GPUS];
 	struct queue_record queues[SHARED_MAX_QUEUES];
+	int claims[SHARED_MAX_GPUS]; /* criu's tokens */
 	int files[SHARED_MAX_FILES]; /* criu's tokens */
 	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
 };
@@ -83,6 +85,9 @@ int shared_note_file(struct shared *shared, int token);
 int shared_keep_copy(struct shared *shared, int fd);
 /* Closes all that are noted. 0 or -errno. */
 int shared_let_go(const struct shared *shared);
+/* The same of claims (turn_begin()), which last longer. The first is called under the lock: 0 or -errno. */
+int shared_keep_claims(struct shared *shared, int fd);
+int shared_let_go_claims(const struct shared *shared);
 
 /*
  * A GPU whose VRAM was lost between the first file that a task has of it and RESUME would run a dead job. In a task: notes

@@ -143,10 +143,12 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 
 	if (!err && task->has_kfd)
 		err = let_queues_run(restore, pid, task);
-	if (!err && ++restore->nr_resumed == shared->nr_tasks)
-		pages_log_tally(pages_filling_tally(restore->contents), "restored", restore->nr_resumed, "tasks waited",
-				restore->waited_seconds);
-	return err;
+	if (err || ++restore->nr_resumed < shared->nr_tasks)
+		return err;
+	pages_log_tally(pages_filling_tally(restore->contents), "restored", restore->nr_resumed, "tasks waited",
+			restore->waited_seconds);
+	/* All queues are there. */
+	return shared_let_go_claims(shared);
 }
 
 /*

@@ -67,6 +67,25 @@ int shared_let_go(const struct shared *shared)
 	return err;
 }
 
+/* Each is of a task that was the first to choose a GPU: there are no more of them than GPUs. */
+int shared_keep_claims(struct shared *shared, int fd)
+{
+	int copy = dup(fd), token = copy < 0 ? -errno : criu_keep_file(copy);
+
+	if (token >= 0 && shared->nr_claims < SHARED_MAX_GPUS)
+		shared->claims[shared->nr_claims++] = token;
+	return token < 0 ? token : 0;
+}
+
+int shared_let_go_claims(const struct shared *shared)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < shared->nr_claims; i++)
+		err = criu_let_go(shared->claims[i]);
+	return err;
+}
+
 /* ---- tasks with state on GPUs ---- */
 
 /* How many ranges RESUME takes the pages of, which are added to the list; more than it has room for are left out. */

@@ -168,7 +168,13 @@ int drm_count_losses(int fd, uint32_t *ret)
 }
 
 STUB(int, drm_wait_until_clear, (int fd), clear_error)
-STUB(int, criu_let_go, (int token), 0)
+static int let_go_token = -1;
+
+int criu_let_go(int token)
+{
+	let_go_token = token;
+	return 0;
+}
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
 
 int criu_keep_file(int fd)
@@ -279,10 +285,30 @@ FIXTURE_TEST(what_another_restore_has_just_chosen_is_in_use)
 	assert_int_equal(nr_own_claims, 1);
 	assert_int_equal(own_claims[0], MINOR(1));
 	assert_int_equal(nr_ended_claims, 1);
-	/* Until all tasks are there. */
-	assert_int_equal(shared->nr_files, 1);
+	/* Until all tasks have their queues, and not only until they have their files. */
+	assert_int_equal(shared->nr_files, 0);
+	assert_int_equal(shared->nr_claims, 1);
+	assert_int_equal(shared_let_go_claims(shared), 0);
+	assert_int_equal(let_go_token, shared->claims[0]);
 	assert_logged("gpu 0x1000: another restore has just chosen it");
 	assert_int_equal(log_errors, 0);
+}
+
+/* The second one has a GPU more. */
+FIXTURE_TEST(what_a_task_of_the_same_restore_has_chosen_is_not_anothers)
+{
+	struct topology *two = machine_of(0x1000, "2");
+
+	has_claims = true;
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	claimed_minor = MINOR(0);
+	gpus_done(&gpus);
+	assert_int_equal(choose(two, NULL), 0);
+	assert_int_equal(gpus.nr, 2);
+	assert_int_equal(shared->nr_claims, 2);
+	assert_null(strstr(log_text, "another restore"));
+	topology_free(two);
 }
 
 /* ---- memory ---- */
