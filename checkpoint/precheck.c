@@ -34,18 +34,43 @@ void precheck_wait(bool certain)
 static int has_chance_of_image(const struct gpu_process *image, const struct topology *machine,
 		       const struct match_options *options)
 {
+	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
+	struct match_options own = *options;
 	struct match_map *map = NULL;
-	int err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, options, &map) : 1;
+	int err;
 
+	/* The others may be of other images. */
+	own.pairs = pairs;
+	own.nr_pairs = 0;
+	for (unsigned int i = 0; i < options->nr_pairs; i++)
+		if (topology_find_ref(image->nodes, &options->pairs[i].saved) != -ENODEV)
+			pairs[own.nr_pairs++] = options->pairs[i];
+	err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, &own, &map) : 1;
 	match_map_free(map);
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
+}
+
+/* Whether each pair that the user names is of some image; @largest: the GPUs of one. 0, or -errno after fail(). */
+static int check_pairs(const struct topology *largest, const struct topology *machine, const struct match_options *options,
+		       const struct match_choices *choices)
+{
+	struct match_options one = *options;
+	struct match_map *map = NULL;
+
+	one.nr_pairs = 1;
+	for (unsigned int i = 0; i < options->nr_pairs; i++) {
+		one.pairs = &options->pairs[i];
+		if (!choices->is_named[i])
+			return match_devices(largest, machine, &one, &map);
+	}
+	return 0;
 }
 
 int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
 		    bool certain, struct topology **largest)
 {
 	struct match_options options = gpus_match_options(settings);
-	bool has_chance = false;
+	bool has_chance = false, all_are_read = true;
 	int refused = 0;
 
 	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
@@ -57,6 +82,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 		if (kfd_image_read(id, &image)) {
 			fail_clear();
 			has_chance = true;
+			all_are_read = false;
 			continue;
 		}
 		err = has_chance ? 0 : has_chance_of_image(image, machine, &options);
@@ -64,6 +90,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 		refused = err < 0 ? err : refused;
 		kfd_state_work(&image->state, image->nodes, work);
 		match_need(&shared->choices, image->nodes, work, kfd_image_keeps_ids(image));
+		match_note_pairs(&shared->choices, image->nodes, options.pairs, options.nr_pairs);
 		if (!*largest || topology_count_gpus(image->nodes) > topology_count_gpus(*largest)) {
 			topology_free(*largest);
 			*largest = steal_ptr(image->nodes);
@@ -73,5 +100,5 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 	if (!has_chance && certain && refused)
 		return refused;
 	fail_clear();
-	return 0;
+	return certain && all_are_read && *largest ? check_pairs(*largest, machine, &options, &shared->choices) : 0;
 }

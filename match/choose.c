@@ -59,6 +59,13 @@ void match_need(struct match_choices *choices, const struct topology *saved, con
 	}
 }
 
+void match_note_pairs(struct match_choices *choices, const struct topology *saved, const struct device_map_entry *pairs,
+		      unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		choices->is_named[i] |= topology_find_ref(saved, &pairs[i].saved) != -ENODEV;
+}
+
 int match_remember(struct match_choices *choices, const struct match_pair *pair)
 {
 	struct match_choice *choice = choice_of(choices, pair->saved_minor);
@@ -117,16 +124,19 @@ static int choose(const struct match_process *process, struct match_candidates *
 	struct gpu_work work[TOPOLOGY_MAX_NODES];
 	struct match_options options = *process->options;
 	bool named[TOPOLOGY_MAX_NODES] = { false }, any_work = false;
-	unsigned int nr_named = options.nr_pairs;
+	unsigned int nr_named = 0;
 
 	/* The pairs that the user names, and behind them what other processes have chosen. */
-	for (unsigned int i = 0; i < nr_named; i++) {
+	for (unsigned int i = 0; i < process->options->nr_pairs; i++) {
 		int node = topology_find_ref(saved, &options.pairs[i].saved);
 
-		pairs[i] = options.pairs[i];
+		if (node == -ENODEV && process->choices->is_named[i])
+			continue;
+		pairs[nr_named++] = options.pairs[i];
 		if (node >= 0)
 			named[node] = true;
 	}
+	options.nr_pairs = nr_named;
 	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
 		const struct match_choice *choice = find_choice(process->choices, topology_minor(saved->nodes[i]));
 

@@ -93,6 +93,7 @@ struct match_choices {
 	bool keeps_ids; /* some process shares buffers and needs GPUs of the same ids */
 	unsigned int nr;
 	struct match_choice list[TOPOLOGY_MAX_NODES];
+	bool is_named[TOPOLOGY_MAX_NODES]; /* by index of the user's pairs: some process has its saved GPU */
 };
 
 /* What a saved GPU has become, 0: nothing yet; the saved render minor that has become this local GPU, or -ENOENT. */
@@ -103,6 +104,9 @@ int match_choice_saved(const struct match_choices *choices, uint32_t local_gpu_i
  * first one chooses.
  */
 void match_need(struct match_choices *choices, const struct topology *saved, const struct gpu_work *work, bool keeps_ids);
+/* Which of the user's pairs name a GPU of this process. For each, before the first one chooses: the others ignore these pairs. */
+void match_note_pairs(struct match_choices *choices, const struct topology *saved, const struct device_map_entry *pairs,
+		      unsigned int nr);
 /* A process has chosen. 0; -ENOSPC, without a message, when the table is full. */
 int match_remember(struct match_choices *choices, const struct match_pair *pair);
 

@@ -145,6 +145,7 @@ static void match_all(struct run *run)
 			continue;
 		kfd_state_work(&kfd->state, kfd->nodes, work);
 		match_need(&run->choices, kfd->nodes, work, kfd_image_keeps_ids(kfd));
+		match_note_pairs(&run->choices, kfd->nodes, run->settings.device_map, run->settings.n_device_map);
 		if (!run->largest || topology_count_gpus(kfd->nodes) > topology_count_gpus(run->largest))
 			run->largest = kfd->nodes;
 	}

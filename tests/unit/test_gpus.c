@@ -620,6 +620,33 @@ FIXTURE_TEST(the_old_id_comes_before_an_idle_gpu_where_processes_share)
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 }
 
+/* The other process has that GPU. */
+FIXTURE_TEST(a_pair_of_another_process_is_nothing_to_this_one)
+{
+	struct topology *other = machine_of(0x3000, "1");
+
+	set_prop(other->nodes[GPU], TOPOLOGY_DRM_RENDER_MINOR, MINOR(5));
+	images_are(saved, other, 2);
+	settings.device_map[0] =
+		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, MINOR(5) }, { DEVICE_REF_GPU_ID, 0x1000 } };
+	settings.device_map[1] =
+		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, MINOR(0) }, { DEVICE_REF_GPU_ID, 0x1001 } };
+	settings.n_device_map = 2;
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(choose(saved, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	gpus_done(&gpus);
+	assert_int_equal(choose(other, NULL), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	/* Of no image. */
+	shared_free(shared);
+	shared = shared_new();
+	settings.device_map[1].saved.value = MINOR(6);
+	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -EINVAL);
+	assert_logged("is no GPU of the image");
+	topology_free(other);
+}
+
 FIXTURE_TEST(pairs_that_are_not_there_are_refused_at_once)
 {
 	images_are(saved, NULL, 1);
