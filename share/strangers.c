@@ -11,6 +11,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
 
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
@@ -55,8 +57,18 @@ static bool is_gone(int err)
 	return err == -ESRCH || err == -ENOENT;
 }
 
-/* A dma-buf has the line "exp_name:". Its inode stands before. */
-static int add_file_of_stranger(struct strangers *strangers, pid_t pid, const char *path)
+/* What the file is says its link, which asks nothing; to describe other files may take their drivers long. */
+static int is_dmabuf_of_stranger(const char *path)
+{
+	static const char name[] = "/dmabuf:";
+	char link[sizeof(name)];
+	ssize_t len = readlink(path, link, sizeof(link));
+
+	return len < 0 ? -errno : len >= (ssize_t)strlen(name) && !memcmp(link, name, strlen(name));
+}
+
+/* @path: its description. A dma-buf has the line "exp_name:". Its inode stands before. */
+static int add_dmabuf_of_stranger(struct strangers *strangers, pid_t pid, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const char *inode;
@@ -71,26 +83,44 @@ static int add_file_of_stranger(struct strangers *strangers, pid_t pid, const ch
 	return inode ? add_buffer_of_stranger(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
-/* Where the first thread has ended, another one has the files. */
+static int add_files_of_thread(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
+{
+	_cleanup_free_ int *fds = NULL;
+	char path[80];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", pid, tid);
+	err = list_numbers(AT_FDCWD, path, &fds, ret_nr);
+	for (size_t i = 0; !err && i < *ret_nr; i++) {
+		int r;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fds[i]);
+		r = is_dmabuf_of_stranger(path);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
+		if (r > 0)
+			r = add_dmabuf_of_stranger(strangers, pid, path);
+		err = r < 0 && !is_gone(r) ? r : 0;
+	}
+	return is_gone(err) ? 0 : err;
+}
+
+/* Threads mostly have their files in common. Where the first one has ended, another one has them. */
 static int add_stranger(struct strangers *strangers, pid_t pid)
 {
 	_cleanup_free_ int *tids = NULL;
-	size_t nr = 0, nr_files = 0;
-	char path[80];
+	size_t nr = 0, nr_files;
+	pid_t known = 0; /* a thread whose files were looked at */
+	char path[32];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	err = list_numbers(AT_FDCWD, path, &tids, &nr);
-	for (size_t i = 0; !err && i < nr && !nr_files; i++) {
-		_cleanup_free_ int *fds = NULL;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo", pid, tids[i]);
-		err = list_numbers(AT_FDCWD, path, &fds, &nr_files);
-		for (size_t j = 0; !err && j < nr_files; j++) {
-			snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tids[i], fds[j]);
-			err = add_file_of_stranger(strangers, pid, path);
-			err = is_gone(err) ? 0 : err;
-		}
+	for (size_t i = 0; !err && i < nr; i++) {
+		if (known && !syscall(SYS_kcmp, known, tids[i], KCMP_FILES, 0, 0))
+			continue;
+		nr_files = 0;
+		err = add_files_of_thread(strangers, pid, tids[i], &nr_files);
+		known = !known && nr_files ? tids[i] : known;
 	}
 	return err;
 }

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -122,6 +123,7 @@ static struct {
 	bool exists, is_in_kfd;
 	bool is_criu; /* its program is ours */
 	int error;	     /* of its files' descriptions; -1: its first thread has ended */
+	bool has_tables;     /* each thread has its own files; the second one that of @fdinfo */
 	const char *fdinfo;  /* of its open file */
 	const char *handles; /* what debugfs says of open files, and @again each second time; NULL: it cannot be read */
 	const char *again;
@@ -155,10 +157,23 @@ int task_take_file(pid_t pid, int number) { NEVER }
 
 STUB(int, task_in_initial_pid_ns, (void), stranger.initial_ns)
 
+long __wrap_syscall(long number, pid_t a, pid_t b, int kind, unsigned long x, unsigned long y)
+{
+	assert_int_equal(number, SYS_kcmp);
+	assert_int_equal(kind, KCMP_FILES);
+	assert_true(a == STRANGER && b == STRANGER + 1);
+	return stranger.has_tables;
+}
+
 ssize_t __wrap_readlink(const char *path, char *text, size_t size)
 {
-	bool is_own = !strcmp(path, "/proc/self/exe") || stranger.is_criu;
+	bool is_own = !strcmp(path, "/proc/self/exe") || stranger.is_criu, is_dmabuf;
 
+	if (strstr(path, "/fd/")) {
+		errno = stranger.error;
+		is_dmabuf = strstr(stranger.fdinfo, "exp_name:") && !(stranger.has_tables && strstr(path, "task/99/"));
+		return stranger.error > 0 ? -1 : snprintf(text, size, is_dmabuf ? "/dmabuf:x" : "socket:[77]");
+	}
 	if (strcmp(path, "/proc/self/exe"))
 		assert_string_equal(path, "/proc/99/exe");
 	return snprintf(text, size, "%s", is_own ? "/usr/sbin/criu" : "/usr/sbin/crit");
@@ -175,10 +190,10 @@ static size_t nr_numbers(const char *path, int *ret)
 		return 2;
 	}
 	ret[0] = 4;
-	if (!strcmp(path, "/proc/99/task/99/fdinfo"))
-		return !has_ended && stranger.fdinfo;
-	if (!strcmp(path, "/proc/99/task/100/fdinfo"))
-		return has_ended && stranger.fdinfo;
+	if (!strcmp(path, "/proc/99/task/99/fd"))
+		return !has_ended && (stranger.fdinfo || stranger.has_tables);
+	if (!strcmp(path, "/proc/99/task/100/fd"))
+		return stranger.has_tables || (has_ended && stranger.fdinfo);
 	ret[0] = getpid();
 	ret[1] = DUMPED;
 	ret[2] = STRANGER;
@@ -226,6 +241,8 @@ int __wrap_open(const char *path, int flags, ...)
 	if (strncmp(path, "/proc/99/", 9))
 		return __real_open(path, flags);
 	assert_true(!strcmp(path, "/proc/99/task/99/fdinfo/4") || !strcmp(path, "/proc/99/task/100/fdinfo/4"));
+	/* To describe another file may take its driver long. */
+	assert_non_null(strstr(stranger.fdinfo, "exp_name:"));
 	return stranger.error > 0 ? no_file(stranger.error) : text_file(stranger.fdinfo);
 }
 
@@ -649,6 +666,15 @@ TEST(an_open_dmabuf_is_found)
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 	begin_descriptor();
 	stranger.error = -1;
+	assert_int_equal(check_handle(), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
+}
+
+/* After unshare(CLONE_FILES). */
+TEST(a_thread_with_files_of_its_own_is_looked_at)
+{
+	begin_descriptor();
+	stranger.has_tables = true;
 	assert_int_equal(check_handle(), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "with pid 99, which is not dumped"));
 }

@@ -27,7 +27,7 @@ test_share_collect_LDFLAGS := -Wl,--wrap=mmap
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
 test_share_dump_SRCS := share/alone.c share/dump.c share/survey.c amdgpu_plugin_topology.c
 test_references_SRCS := share/references.c share/strangers.c amdgpu_plugin_topology.c
-test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers open openat access readlink,-Wl,--wrap=$(call))
+test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers open openat access readlink syscall,-Wl,--wrap=$(call))
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
 $(BUILD)/unit-plain/test_interop $(BUILD)/unit-asan/test_interop: | $(BUILD)/images
