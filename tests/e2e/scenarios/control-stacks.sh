@@ -29,7 +29,7 @@ in_kernel() {
 	grep -qE "$no_stacks" "$work/check" || fail "check does not say why not: $(tail -n 3 "$work/check")"
 	KFD_IDLE_WAIT=1 dump_refused
 	expect_one_error "$no_stacks"
-	grep -q 'for kernels to end: some still run' "$log" || fail "the dump has not waited"
+	grep -q 'for kernels to end: some still run' "$work/$criu_runs-dump.log" || fail "the dump has not waited"
 	expect_unharmed
 	KFD_RESTORABLE_CHECK=0 dump
 	restore_refused
