@@ -184,9 +184,13 @@ static bool is_filled(const struct handed_table *table)
 {
 	unsigned int nr = atomic_load(&table->nr);
 
-	for (unsigned int i = 0; i < nr && i < MAX_HANDED; i++)
-		if (table->list[i].pid == getpid() && atomic_load(&table->list[i].state) != HANDED_DONE)
+	for (unsigned int i = 0; i < nr && i < MAX_HANDED; i++) {
+		/* Those of other tasks may not be complete yet. */
+		int state = atomic_load(&table->list[i].state);
+
+		if (state != HANDED_NOT_YET && state != HANDED_DONE && table->list[i].pid == getpid())
 			return false;
+	}
 	return true;
 }
 
