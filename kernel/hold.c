@@ -118,6 +118,7 @@ static int fail_seize(pid_t pid, pid_t tid, int err)
 static int seize_new(struct hold *hold, const int *tids, size_t nr)
 {
 	size_t first = hold->nr;
+	int err;
 
 	for (size_t i = 0; i < nr; i++) {
 		size_t known = 0;
@@ -126,14 +127,17 @@ static int seize_new(struct hold *hold, const int *tids, size_t nr)
 			known++;
 		if (known < first)
 			continue;
-		if (ptrace(PTRACE_SEIZE, tids[i], NULL, (void *)INJECT_OPTIONS)) {
-			if (errno == ESRCH)
-				continue;
-			return fail_seize(hold->pid, tids[i], -errno);
-		}
-		ptrace(PTRACE_INTERRUPT, tids[i], NULL, NULL);
+		/* In the list before it is seized: a thread that is in none would not be let go. */
 		if (array_add(hold->tids, hold->nr, tids[i]))
 			return -ENOMEM;
+		if (ptrace(PTRACE_SEIZE, tids[i], NULL, (void *)INJECT_OPTIONS)) {
+			err = -errno;
+			hold->nr--;
+			if (err == -ESRCH)
+				continue;
+			return fail_seize(hold->pid, tids[i], err);
+		}
+		ptrace(PTRACE_INTERRUPT, tids[i], NULL, NULL);
 	}
 	return 0;
 }
