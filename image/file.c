@@ -87,6 +87,10 @@ int image_file_write(enum image_kind kind, int id, struct image_payload *payload
 	int fd, err;
 
 	image_name(kind, id, 0, payload->name);
+	/* A restore would not read it. */
+	if (payload->size > MAX_PAYLOAD)
+		return fail(-EFBIG, "image %s: would have %zu bytes, more than a restore reads (%llu)", payload->name,
+			    payload->size, MAX_PAYLOAD);
 	fd = criu_image_create(payload->name);
 	if (fd < 0)
 		return fd;
