@@ -33,7 +33,7 @@ static int resume(const struct task_file *file)
 	else if (err == -EINVAL)
 		print_text("pid %d: its GPU queues were not stopped\n", file->pid);
 	else if (err == -EBADF)
-		print_text("pid %d: file %d of /dev/kfd is of another process: name that one\n", file->pid, file->number);
+		complain("pid %d: file %d of /dev/kfd is of another process: name that one", file->pid, file->number);
 	else
 		complain("pid %d: its GPU queues cannot be let go: %s", file->pid, strerror(-err));
 	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
@@ -67,7 +67,7 @@ int resume_queues(int pid)
 			status = resume(file);
 	}
 	if (!has_kfd)
-		print_text("pid %d: has no file of /dev/kfd open\n", pid);
+		complain("pid %d: has no file of /dev/kfd open", pid);
 	task_files_done(&files);
 	return status;
 }

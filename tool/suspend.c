@@ -299,6 +299,8 @@ int command_state(const struct arguments *arguments)
 	if (!nr && suspend_list(&all, &nr))
 		return TOOL_FAIL;
 	pids = nr && all ? all : pids;
+	if (!nr)
+		print_text("no process is suspended\n");
 	print_array("processes");
 	for (size_t i = 0; i < nr; i++)
 		if (print_state(pids[i]) != TOOL_GOOD)
