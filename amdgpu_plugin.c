@@ -109,6 +109,8 @@ static void plugin_exit(int stage, int ret)
 	/* criu would end tasks that are not saved, or report success for those that were killed, if it has not noticed. */
 	if (is_lost || (plugin.resume_failed && !ret))
 		_exit(EXIT_FAILURE);
+	/* One criu may serve several requests. */
+	plugin.in_inventory = plugin.resume_failed = false;
 }
 
 static int enter_inventory(void)
