@@ -153,11 +153,14 @@ static int map_vma(struct process *process, const struct suspend_vma *vma, uint6
 		0,	    offset + vma->offset,
 	};
 	const uint64_t advice[6] = { vma->start, vma->end - vma->start, MADV_DONTFORK };
+	const uint64_t key[6] = { vma->start, vma->end - vma->start, (uint64_t)vma->prot, (uint64_t)vma->key };
 	int64_t result;
 	int err = map_by_any_file(process, vma->minor, args, &result);
 
 	if (err == -ENOMEM)
 		return inject_fail(&process->inject, err, "map its buffers again");
+	if (!err && vma->key)
+		err = call(process, SYS_pkey_mprotect, key, &result);
 	return err || !vma->dontfork ? err : call(process, SYS_madvise, advice, &result);
 }
 

@@ -25,7 +25,7 @@ struct suspend_vma {
 	uint64_t offset;     /* into the buffer */
 	uint32_t bo;
 	uint32_t minor; /* render minor */
-	int32_t prot, flags;
+	int32_t prot, flags, key; /* key: of memory protection keys; 0: none */
 	bool dontfork;
 };
 

@@ -76,7 +76,7 @@ static int add_vma(struct process *process, const struct vma_bos *bos, const str
 	return err;
 }
 
-/* What only smaps tells: protection, and whether children of the process get it. */
+/* What only smaps tells: protection, its key, and whether children of the process get it. mlock() does not work on these. */
 static int read_smaps(struct process *process, const struct vma_bos *bos, const struct device_vma *vmas, size_t nr_vmas)
 {
 	_cleanup_fclose_ FILE *f = proc_file(process->head.pid, "smaps");
@@ -92,6 +92,8 @@ static int read_smaps(struct process *process, const struct vma_bos *bos, const 
 		uint64_t start, end;
 		char perms[8];
 
+		if (is_added)
+			sscanf(line, "ProtectionKey: %d", &process->vmas[before - 1].key);
 		if (is_added && !strncmp(line, "VmFlags:", 8))
 			process->vmas[before - 1].dontfork = strstr(line, " dc");
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) != 3)

@@ -55,6 +55,7 @@ struct mapping {
 	uint64_t start, end, offset;
 	int prot;
 	bool is_covered, dontfork;
+	int key;
 };
 
 static struct model {
@@ -130,9 +131,9 @@ static void make_one(void)
 	for (size_t i = 0; i < NR_BOS; i++)
 		model->alone[i] = i != 3;
 	model->vmas[0] =
-		(struct mapping){ 0x30000, 0x30000 + 16 * PAGE, bos[2].offset, PROT_READ | PROT_WRITE, false, true };
+		(struct mapping){ 0x30000, 0x30000 + 16 * PAGE, bos[2].offset, PROT_READ | PROT_WRITE, false, true, 0 };
 	model->vmas[1] =
-		(struct mapping){ 0x50000, 0x50000 + 4 * PAGE, bos[4].offset + 4 * PAGE, PROT_READ, false, false };
+		(struct mapping){ 0x50000, 0x50000 + 4 * PAGE, bos[4].offset + 4 * PAGE, PROT_READ, false, false, 3 };
 	model->next_offset = 0x10000000;
 	model->room = 1 << 20;
 	for (size_t i = 0; i < NR_BOS; i++)
@@ -175,7 +176,7 @@ static bool is_whole(const char **why)
 	for (size_t i = 0; i < NR_VMAS; i++) {
 		const struct mapping *is = &model->vmas[i], *then = &fresh_one()->vmas[i];
 
-		if (is->is_covered || is->prot != then->prot || is->dontfork != then->dontfork ||
+		if (is->is_covered || is->prot != then->prot || is->key != then->key || is->dontfork != then->dontfork ||
 		    is->offset - model->bos[2 + 2 * i].offset != then->offset - fresh_one()->bos[2 + 2 * i].offset)
 			*why = "mapping";
 	}
@@ -769,7 +770,7 @@ static int64_t map(const uint64_t args[6])
 	}
 	if (args[4] != RENDER)
 		return -EACCES;
-	*vma = (struct mapping){ vma->start, vma->end, args[5], (int)args[2], false, false };
+	*vma = (struct mapping){ vma->start, vma->end, args[5], (int)args[2], false, false, 0 };
 	return (int64_t)args[0];
 }
 
@@ -785,6 +786,8 @@ int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t 
 		*ret = map(args);
 	else if (nr == SYS_madvise)
 		find_mapping(args[0])->dontfork = true;
+	else if (nr == SYS_pkey_mprotect)
+		find_mapping(args[0])->key = (int)args[3];
 	else if (nr == SYS_memfd_create) {
 		model->marked = true;
 		*ret = 9;
@@ -949,9 +952,9 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	for (size_t i = 0; i < NR_VMAS; i++) {
 		const struct mapping *vma = &model->vmas[i];
 
-		fprintf(f, "%lx-%lx %c%c-s 0 00:00 1 /dev/dri/renderD128\nRss: 0 kB\nVmFlags: rd sh%s \n", vma->start,
+		fprintf(f, "%lx-%lx %c%c-s 0 00:00 1 /dev/dri/renderD128\nRss: 0 kB\nProtectionKey: %9d\nVmFlags: rd sh%s \n", vma->start,
 			vma->end, vma->prot & PROT_READ ? 'r' : '-', vma->prot & PROT_WRITE ? 'w' : '-',
-			vma->dontfork ? " dc" : "");
+			vma->key, vma->dontfork ? " dc" : "");
 	}
 	rewind(f);
 	return f;
