@@ -205,6 +205,14 @@ struct kfd_ioctl_criu_args {
 _Static_assert(sizeof(struct kfd_ioctl_criu_args) == 56, "ABI");
 #define AMDKFD_IOC_CRIU_OP _IOWR('K', 0x22, struct kfd_ioctl_criu_args)
 
+struct kfd_ioctl_get_available_memory_args {
+	uint64_t available;
+	uint32_t gpu_id;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct kfd_ioctl_get_available_memory_args) == 16, "ABI");
+#define AMDKFD_IOC_AVAILABLE_MEMORY _IOWR('K', 0x23, struct kfd_ioctl_get_available_memory_args)
+
 /* kfd_criu_bo_bucket.alloc_flags */
 #define KFD_IOC_ALLOC_MEM_FLAGS_VRAM         (1u << 0)
 #define KFD_IOC_ALLOC_MEM_FLAGS_GTT          (1u << 1)

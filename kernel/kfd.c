@@ -401,6 +401,16 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id)
 	return err;
 }
 
+int kfd_available(int kfd, uint32_t gpu_id, uint64_t *ret)
+{
+	struct kfd_ioctl_get_available_memory_args args = { .gpu_id = gpu_id };
+	int err = call_ioctl(kfd, AMDKFD_IOC_AVAILABLE_MEMORY, &args);
+
+	if (!err)
+		*ret = args.available;
+	return err;
+}
+
 bool kfd_can_export(int kfd)
 {
 	struct kfd_ioctl_get_version_args version = { 0 };

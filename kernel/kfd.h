@@ -142,6 +142,12 @@ int kfd_free(int kfd, uint64_t handle);
 /* The GPU, by its actual id, whose memory or system memory a dma-buf is. -EINVAL for one that is not of amdgpu. */
 int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret_gpu_id);
 
+/*
+ * How much VRAM the KFD would give to a process now: it takes memory that the display or graphics use, but counts each BO of
+ * another process as a multiple of 2 MiB.
+ */
+int kfd_available(int kfd, uint32_t gpu_id, uint64_t *ret);
+
 /* Whether programs can make dma-bufs of BOs (EXPORT_DMABUF: interface 1.12). */
 bool kfd_can_export(int kfd);
 

@@ -143,23 +143,43 @@ struct lack {
 	uint64_t needed, free, wanted;
 };
 
+/*
+ * What a process could have. The driver's figure lacks what the KFD would take from graphics, and the KFD's what small
+ * buffers leave. False where nothing is known.
+ */
+static bool ask_free(int sysfs, int *kfd, const struct topology_node *node, uint64_t needed, uint64_t *ret)
+{
+	struct gpu_usage usage = { 0 };
+	uint64_t available = 0;
+
+	usage_read_vram(sysfs, node, &usage);
+	*ret = usage.vram_free;
+	if (!usage.vram_known || usage.vram_free >= needed)
+		return usage.vram_known;
+	if (*kfd < 0)
+		*kfd = kfd_open();
+	fail_clear();
+	if (*kfd >= 0 && !kfd_available(*kfd, topology_gpu_id(node), &available) && available > *ret)
+		*ret = available;
+	return true;
+}
+
 /* *ret: of the GPU that has too little. */
-static bool has_room(const struct cut *cut, struct lack *ret)
+static bool has_room(const struct cut *cut, int *kfd, struct lack *ret)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	for (unsigned int i = 0; i < cut->machine->nr_nodes; i++) {
 		const struct topology_node *node = cut->machine->nodes[i];
 		struct lack lack = { .node = node, .needed = topology_is_gpu(node) ? needed_on(cut, node) : 0 };
-		struct gpu_usage usage = { 0 };
+		bool is_known;
 
 		if (!lack.needed)
 			continue;
-		usage_read_vram(sysfs, node, &usage);
-		lack.free = usage.vram_free;
 		lack.wanted = wanted_before(cut->waits_since ? cut->waits_since : UINT64_MAX, topology_minor(node));
+		is_known = ask_free(sysfs, kfd, node, lack.needed + lack.wanted, &lack.free);
 		*ret = lack;
-		if (usage.vram_known && (lack.free < lack.needed || lack.free - lack.needed < lack.wanted))
+		if (is_known && (lack.free < lack.needed || lack.free - lack.needed < lack.wanted))
 			return false;
 	}
 	return true;
@@ -187,9 +207,10 @@ static int fail_lack(const struct cut *cut, const struct lack *lack)
 
 int vram_wait(struct cut *cut)
 {
+	_cleanup_close_ int kfd = -1;
 	struct lack lack = { 0 };
 
-	while (!has_room(cut, &lack)) {
+	while (!has_room(cut, &kfd, &lack)) {
 		if (monotonic_seconds() >= cut->wait_until || !is_there(cut))
 			return fail_lack(cut, &lack);
 		join_line(cut);

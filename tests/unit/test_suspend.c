@@ -552,6 +552,14 @@ void gpu_process_done(struct gpu_process *process)
 /* ---- sharing, contents ---- */
 
 STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDONLY | O_CLOEXEC))
+STUB(int, kfd_open, (void), -ENOENT)
+
+int kfd_available(int kfd, uint32_t gpu_id, uint64_t *ret)
+{
+	*ret = 0;
+	return -ENOTTY;
+}
+
 int drm_count_losses(int fd, uint32_t *ret)
 {
 	*ret = models[0].losses;
