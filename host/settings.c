@@ -98,32 +98,24 @@ static int parse_flag(const char *text, bool *ret)
 	return -EINVAL;
 }
 
-/* Factor of "", K, M, G, T with or without iB; 0 when it is none of them. */
-static uint64_t size_unit(const char *text)
-{
-	static const char units[] = "kmgt";
-	const char *unit;
-
-	if (!*text)
-		return 1;
-	unit = strchr(units, tolower((unsigned char)*text));
-	if (!unit || !*unit || (text[1] && strcasecmp(text + 1, "ib")))
-		return 0;
-	return 1ULL << (10 * (unit - units + 1));
-}
-
+/* Bytes, with "", K, M, G or T, with or without iB, behind the number. */
 static int parse_size(const char *text, uint64_t *ret)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), value, unit;
-	const char *end;
+	static const char units[] = "kmgt";
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), value;
+	const char *end, *unit;
 	int err = parse_digits(text, 10, UINT64_MAX, &end, &value);
 
 	if (err)
 		return err;
-	unit = size_unit(end);
-	if (!unit)
-		return -EINVAL;
-	if (mul_overflows(value, unit, &value) || (value && value < page))
+	if (*end) {
+		unit = strchr(units, tolower((unsigned char)*end));
+		if (!unit || (end[1] && strcasecmp(end + 1, "ib")))
+			return -EINVAL;
+		if (mul_overflows(value, 1ULL << (10 * (unit - units + 1)), &value))
+			return -ERANGE;
+	}
+	if (value && value < page)
 		return -ERANGE;
 	/* Staging buffers are registered with the GPU page by page. */
 	*ret = value - value % page;
@@ -277,12 +269,6 @@ static const char *more(const char *text)
 	return strnlen(text, 201) > 200 ? "..." : "";
 }
 
-/* Images travel between machines: they switch off no check of this one, and name no file of it. */
-static bool is_for_images(enum setting id)
-{
-	return rows[id].type == TYPE_MAP || rows[id].type == TYPE_SIZE;
-}
-
 static int apply(struct load *load, enum setting id, const char *value)
 {
 	int err = parse_value(&load->settings, id, value);
@@ -292,7 +278,8 @@ static int apply(struct load *load, enum setting id, const char *value)
 	if (err)
 		return fail(-EINVAL, "%s: %s: value '%.200s%s' is not valid; accepted: %s", load->place, setting_name(id),
 			    value, more(value), setting_accepted(id));
-	if (load->kind == SETTING_OF_IMAGE && !is_for_images(id))
+	/* Images travel between machines: they switch off no check of this one, and name no file of it. */
+	if (load->kind == SETTING_OF_IMAGE && rows[id].type != TYPE_MAP && rows[id].type != TYPE_SIZE)
 		return fail(-EINVAL, "%s: %s may not be set in the image directory; use %s or the environment", load->place,
 			    setting_name(id), SETTINGS_MACHINE_CONF);
 	load->settings.from[id] = load->kind;

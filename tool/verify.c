@@ -504,21 +504,6 @@ static enum image_state verdict(const struct verify *v)
 	return v->knows_files ? IMAGE_GOOD : IMAGE_UNREAD;
 }
 
-static void print_verdict(const struct verify *v)
-{
-	print_number("images_number", "images: ", v->nr_images);
-	print_number("image_checksums", ", with a correct checksum: ", v->nr_image_checksums);
-	print_number("buffers_number", "\nbuffers with contents: ", v->nr_buffers);
-	print_number("buffer_checksums", ", checksums compared: ", v->nr_checksums);
-	print_number("without_checksum", ", without one: ", v->nr_without);
-	print_bytes("content_bytes", ", read: ", v->content_bytes);
-	print_bool("files_listed", v->knows_files);
-	if (!v->knows_files)
-		print_text("\ncriu's files.img is not there: images that nothing else refers to are not missed");
-	print_string("verdict", "\nGPU part: ", image_state_word(verdict(v)));
-	print_text(". criu's own images were not checked\n");
-}
-
 int command_verify(const struct arguments *arguments)
 {
 	static const int statuses[] = { TOOL_GOOD, TOOL_BAD, TOOL_BAD, TOOL_FAIL };
@@ -544,6 +529,16 @@ int command_verify(const struct arguments *arguments)
 	check_criu_files(&v);
 	check_contents(&v);
 	print_end();
-	print_verdict(&v);
+	print_number("images_number", "images: ", v.nr_images);
+	print_number("image_checksums", ", with a correct checksum: ", v.nr_image_checksums);
+	print_number("buffers_number", "\nbuffers with contents: ", v.nr_buffers);
+	print_number("buffer_checksums", ", checksums compared: ", v.nr_checksums);
+	print_number("without_checksum", ", without one: ", v.nr_without);
+	print_bytes("content_bytes", ", read: ", v.content_bytes);
+	print_bool("files_listed", v.knows_files);
+	if (!v.knows_files)
+		print_text("\ncriu's files.img is not there: images that nothing else refers to are not missed");
+	print_string("verdict", "\nGPU part: ", image_state_word(verdict(&v)));
+	print_text(". criu's own images were not checked\n");
 	return statuses[verdict(&v)];
 }
