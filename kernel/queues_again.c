@@ -396,23 +396,6 @@ static void again_done(struct again *again)
 		close(again->memory);
 }
 
-static int make_all(struct again *again, int kfd)
-{
-	int err = sdma_slots_take(kfd, again->queues, again->nr, &again->slots);
-
-	for (size_t i = 0; !err && i < again->nr; i++)
-		err = again->queues[i].is_restored ? 0 : set_aside(again, &again->queues[i], &again->before[i]);
-	if (!err)
-		err = inject_look(again->pid, &again->inject);
-	if (!err)
-		err = inject_begin(&again->inject);
-	if (!err)
-		err = create_all(again);
-	for (size_t i = 0; !err && i < again->nr; i++)
-		err = again->queues[i].is_restored ? 0 : take_up(again, &again->queues[i], &again->before[i]);
-	return err ? err : inject_end(&again->inject);
-}
-
 int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr)
 {
 	/* Two restores that hold SDMA queues at once would take them from each other. */
@@ -424,7 +407,19 @@ int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t
 	(void)turn;
 	if (err || !nr)
 		return err;
-	err = make_all(&again, kfd);
+	err = sdma_slots_take(kfd, queues, nr, &again.slots);
+	for (size_t i = 0; !err && i < nr; i++)
+		err = queues[i].is_restored ? 0 : set_aside(&again, &queues[i], &again.before[i]);
+	if (!err)
+		err = inject_look(pid, &again.inject);
+	if (!err)
+		err = inject_begin(&again.inject);
+	if (!err)
+		err = create_all(&again);
+	for (size_t i = 0; !err && i < nr; i++)
+		err = queues[i].is_restored ? 0 : take_up(&again, &queues[i], &again.before[i]);
+	if (!err)
+		err = inject_end(&again.inject);
 	if (!err)
 		pr_info("pid %d: its queues of gfx11 were made again in %.3f s\n", pid, monotonic_seconds() - began);
 	return err;
