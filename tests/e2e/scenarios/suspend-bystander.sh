@@ -62,6 +62,7 @@ for dir in amdgpu-suspend-0123456789abcdef-1111111111111111-2222222222222222 min
 	touch "$work/disk/$dir/amdgpu-pages-1-1234.img"
 done
 job_start --vram 2M
+job_picture
 tool_run suspend -D "$work/disk" "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
 [ "$(find "$work/disk" -path '*-1111111111111111-*')" = "" ] || fail "left: $(find "$work/disk")"
 [ -e "$work/disk/mine/amdgpu-pages-1-1234.img" ] || fail "another directory was removed: $(find "$work/disk")"
