@@ -33,7 +33,14 @@ int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 	return open("/dev/null", O_WRONLY | O_CLOEXEC);
 }
 
-STUB(int, pages_image_open, (int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]), -ENOENT)
+static bool has_images;
+
+int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+{
+	snprintf(name, IMAGE_NAME_MAX, "%d-%x", id, user_gpu_id);
+	return has_images ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -ENOENT;
+}
+
 STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDWR | O_CLOEXEC))
 
 struct progress progress_open(const char *path, const char *stage)
@@ -127,7 +134,7 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
 
 	for (size_t i = 0; r >= 0 && i < nr_gpus; i++)
 		while ((r = options->next(options->next_arg, &gpus[i])) > 0)
-			strcat(notes, ".");
+			sprintf(notes + strlen(notes), "%zu:%s.", i, gpus[i].pages_name);
 	return r;
 }
 
@@ -159,7 +166,8 @@ static void add_gpu(struct process *process, uint32_t gpu_id, uint32_t minor, ui
 	process->saved.minors = process->minors;
 }
 
-static int dump(void)
+static int copy_all(int (*copy)(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
+				struct content_tally *tally))
 {
 	static const struct settings settings;
 	struct gpu_process *pages[3];
@@ -177,7 +185,12 @@ static int dump(void)
 		processes[i].saved.id = 7 + i;
 		pages[i] = &processes[i].saved;
 	}
-	return pages_dump(pages, 3, &settings, &tally);
+	return copy(pages, 3, &settings, &tally);
+}
+
+static int dump(void)
+{
+	return copy_all(pages_dump);
 }
 
 static void expect_checksums(void)
@@ -197,6 +210,15 @@ TEST(a_gpu_saves_one_process_at_a_time_and_others_meanwhile)
 	assert_int_equal(dump(), 0);
 	assert_string_equal(notes, "[7-aaaa 8-bbbb]>9-bbbb>8-aaaa");
 	expect_checksums();
+}
+
+/* Of suspended processes: each GPU is one place of the engine, with one staging memory, whatever their number. */
+TEST(a_gpu_fills_one_process_after_the_other)
+{
+	has_images = true;
+	assert_int_equal(copy_all(pages_fill), 0);
+	has_images = false;
+	assert_string_equal(notes, "0:7-aaaa.0:8-aaaa.1:8-bbbb.1:9-bbbb.");
 }
 
 TEST(a_stream_has_one_process_at_a_time)
