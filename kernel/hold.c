@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Holds processes: seizes their threads, and freezes cgroups. A thread that is seized is not told of it: it goes on
- * with the call that it is in.
+ * Holds processes: seizes their threads, moves them to other cgroups and freezes these. A thread that is seized is not
+ * told of it: it goes on with the call that it is in.
  *
  * A thread in a frozen cgroup can be seized and looked at, but runs no code, and so makes no injected call, before the
  * cgroup is thawed.
@@ -9,7 +9,10 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "kernel/hold.h"
@@ -42,7 +45,17 @@ char task_state(pid_t tid)
 	return rest ? rest[0] : 0;
 }
 
-static pid_t parent_of(pid_t pid)
+/* As the program calls itself. */
+static void task_name(pid_t pid, char ret[64])
+{
+	_cleanup_fclose_ FILE *f = proc_file(pid, "comm");
+
+	ret[0] = '\0';
+	if (f && fgets(ret, 64, f))
+		ret[strcspn(ret, "\n")] = '\0';
+}
+
+pid_t process_parent(pid_t pid)
 {
 	char line[1024];
 	const char *rest = proc_stat(pid, line, sizeof(line));
@@ -68,7 +81,7 @@ int processes_add_descendants(int **pids, size_t *nr)
 	do {
 		before = *nr;
 		for (size_t i = 0; !err && i < nr_all; i++)
-			if (has_number(*pids, *nr, parent_of(all[i])) && !has_number(*pids, *nr, all[i]))
+			if (has_number(*pids, *nr, process_parent(all[i])) && !has_number(*pids, *nr, all[i]))
 				err = array_add(*pids, *nr, all[i]);
 	} while (!err && *nr > before);
 	return err;
@@ -95,8 +108,10 @@ static int wait_for_stop(pid_t tid, double end, int *ret_signal)
 			return -errno;
 		if (r)
 			continue;
-		if (strchr("ZX", task_state(tid)))
+		if (strchr("ZX", task_state(tid))) {
+			waitpid(tid, &status, __WALL | WNOHANG); /* which its process could not end without */
 			return -ESRCH;
+		}
 		if (monotonic_seconds() > end)
 			return -EBUSY;
 		usleep(WAIT_USEC);
@@ -105,13 +120,26 @@ static int wait_for_stop(pid_t tid, double end, int *ret_signal)
 
 static int fail_seize(pid_t pid, pid_t tid, int err)
 {
+	pid_t tracer = (pid_t)proc_status(tid, "TracerPid", 10);
+	char line[64] = "";
+
 	if (err == -EBUSY)
 		return fail(err,
 			    "pid %d: its thread %d is in a system call that cannot be interrupted (vfork(), for example): "
 			    "try again later",
 			    pid, tid);
-	return fail(err, "pid %d: cannot stop its thread %d: %m%s", pid, tid,
-		    err == -EPERM ? " (only root may, and not while criu or a debugger traces it)" : "");
+	if (err != -EPERM || !tracer)
+		return fail(err, "pid %d: cannot stop its thread %d: %m%s", pid, tid,
+			    err == -EPERM ? " (only root may, and no process can stop itself)" : "");
+	task_name(tracer, line);
+	return fail(err, "pid %d: cannot stop its thread %d: process %d (%s) traces it: try again when that has ended", pid,
+		    tid, tracer, line);
+}
+
+/* PTRACE_SEIZE says EPERM also of a thread that is on its way out. */
+static bool is_ending(pid_t tid, int err)
+{
+	return err == -ESRCH || (err == -EPERM && strchr("ZX", task_state(tid)));
 }
 
 /* Those of the threads that are not held yet. A thread that ends meanwhile is passed over. */
@@ -133,7 +161,7 @@ static int seize_new(struct hold *hold, const int *tids, size_t nr)
 		if (ptrace(PTRACE_SEIZE, tids[i], NULL, (void *)INJECT_OPTIONS)) {
 			err = -errno;
 			hold->nr--;
-			if (err == -ESRCH)
+			if (is_ending(tids[i], err))
 				continue;
 			return fail_seize(hold->pid, tids[i], err);
 		}
@@ -159,6 +187,22 @@ static int wait_for_all(struct hold *hold, size_t first, double end)
 	return 0;
 }
 
+/* Thread numbers wrap around: the leader's need not be the lowest. */
+static int put_leader_first(struct hold *hold)
+{
+	size_t i = 0;
+
+	while (i < hold->nr && hold->tids[i] != hold->pid)
+		i++;
+	if (i == hold->nr && i)
+		return fail(-EOPNOTSUPP, "pid %d: its first thread has ended, without which it cannot be suspended", hold->pid);
+	if (i == hold->nr)
+		return fail(-ESRCH, "pid %d: has ended", hold->pid);
+	hold->tids[i] = hold->tids[0];
+	hold->tids[0] = hold->pid;
+	return 0;
+}
+
 /* Threads make others until all are stopped. */
 static int seize_all(struct hold *hold)
 {
@@ -179,9 +223,7 @@ static int seize_all(struct hold *hold)
 		if (err)
 			return err;
 	} while (hold->nr > before);
-	if (!hold->nr || hold->tids[0] != hold->pid)
-		return fail(-ESRCH, "pid %d: has ended, or its first thread has", hold->pid);
-	return 0;
+	return put_leader_first(hold);
 }
 
 static int suspend_seccomp(pid_t pid)
@@ -207,10 +249,12 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 	return err;
 }
 
-/* SIGCONT has its effect at once, and then waits for the process to take it. */
+/* SIGCONT has its effect at once, and then waits for the process to take it. SIGSTOP may be on its way. */
 bool hold_is_stopped(const struct hold *hold)
 {
-	return hold->was_stopped && !(proc_status(hold->pid, "ShdPnd", 16) & 1ull << (SIGCONT - 1));
+	uint64_t pending = proc_status(hold->pid, "ShdPnd", 16);
+
+	return (hold->was_stopped || pending & 1ull << (SIGSTOP - 1)) && !(pending & 1ull << (SIGCONT - 1));
 }
 
 /* One that does not stand still goes with the tracer's end. */
@@ -224,18 +268,37 @@ void hold_end(struct hold *hold)
 
 /* ---- cgroups ---- */
 
+static int open_in(const char *path, const char *name, int flags)
+{
+	_cleanup_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = dir < 0 ? -1 : openat(dir, name, flags | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+bool cgroup_is_v2(const char *path)
+{
+	struct statfs fs;
+
+	return !statfs(path, &fs) && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+/* What is not below the root that this program sees begins with "/..", and is not where the path leads. */
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
 	_cleanup_fclose_ FILE *f = proc_file(pid, "cgroup");
 	char line[PATH_MAX];
 
 	while (f && fgets(line, sizeof(line), f)) {
+		_cleanup_close_ int fd = -1;
+
 		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "0::/", 4) || !line[4])
+		if (strncmp(line, "0::/", 4) || !strcmp(line, "0::/..") || !strncmp(line, "0::/../", 7))
 			continue;
-		if (snprintf(path, PATH_MAX, CGROUPS "%s", line + 3) >= PATH_MAX)
+		if (snprintf(path, PATH_MAX, CGROUPS "%s", line[4] ? line + 3 : "") >= PATH_MAX)
 			return false;
-		return !access(path, F_OK);
+		fd = open_in(path, "cgroup.procs", O_PATH);
+		return fd >= 0;
 	}
 	return false;
 }
@@ -244,14 +307,6 @@ bool cgroup_above(char *path)
 {
 	*strrchr(path, '/') = '\0';
 	return strlen(path) > strlen(CGROUPS);
-}
-
-static int open_freeze(const char *path, int flags)
-{
-	_cleanup_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = dir < 0 ? -1 : openat(dir, "cgroup.freeze", flags | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
 }
 
 bool cgroup_stands_still(const char *path)
@@ -269,7 +324,7 @@ bool cgroup_stands_still(const char *path)
 
 bool cgroup_is_frozen(const char *path)
 {
-	_cleanup_close_ int fd = open_freeze(path, O_RDONLY);
+	_cleanup_close_ int fd = open_in(path, "cgroup.freeze", O_RDONLY);
 	char digit = '0';
 
 	return fd >= 0 && read(fd, &digit, 1) == 1 && digit == '1';
@@ -277,9 +332,41 @@ bool cgroup_is_frozen(const char *path)
 
 int cgroup_freeze(const char *path, bool freeze)
 {
-	_cleanup_close_ int fd = open_freeze(path, O_WRONLY);
+	_cleanup_close_ int fd = open_in(path, "cgroup.freeze", O_WRONLY);
 
 	return fd < 0 ? fd : write_all(fd, freeze ? "1" : "0", 1);
+}
+
+/* Below a cgroup that is threaded, or whose threads are in several, a new one takes no process. */
+static int check_type(const char *path)
+{
+	_cleanup_close_ int fd = open_in(path, "cgroup.type", O_RDONLY);
+	char type[32] = "";
+
+	if (fd < 0 || read(fd, type, sizeof(type) - 1) < 0)
+		return fd < 0 ? fd : -errno;
+	return strcmp(type, "domain\n") ? -EOPNOTSUPP : 0;
+}
+
+int cgroup_make(const char *path)
+{
+	int err;
+
+	if (mkdir(path, 0755) && (errno != EEXIST || rmdir(path) || mkdir(path, 0755)))
+		return -errno;
+	err = check_type(path);
+	if (err)
+		rmdir(path);
+	return err;
+}
+
+int cgroup_enter(const char *path, pid_t pid)
+{
+	_cleanup_close_ int fd = open_in(path, "cgroup.procs", O_WRONLY);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", pid);
+	return fd < 0 ? fd : write_all(fd, text, strlen(text));
 }
 
 int cgroup_watch(const char *path)

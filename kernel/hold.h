@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Processes that stand still: seized by the calling thread and, when that goes, stopped by SIGSTOP and the cgroup's
- * freezer. */
+/* Processes that are stopped: seized by the calling thread and, when that ends, by the freezer of a cgroup. */
 #ifndef KERNEL_HOLD_H
 #define KERNEL_HOLD_H
 
@@ -21,7 +20,7 @@ struct hold {
 /*
  * Seizes all threads and stops them; they are not told. With @calls, calls can be injected into the leader (inject.h):
  * seccomp is suspended there. 0, or -errno after fail(), with nothing held: -EPERM when another one traces it, -EBUSY
- * when a thread does not come out of a call in HOLD_SECONDS.
+ * when a thread does not come out of a call in HOLD_SECONDS, -EOPNOTSUPP when the leader has ended and others run.
  */
 #define HOLD_SECONDS 10
 int hold_begin(pid_t pid, bool calls, struct hold *ret);
@@ -35,6 +34,9 @@ void hold_end(struct hold *hold);
 /* Adds all descendants of the processes. 0 or -errno, no message. */
 int processes_add_descendants(int **pids, size_t *nr);
 
+/* 0: there is no such process, or it has none that is seen here. */
+pid_t process_parent(pid_t pid);
+
 /* When a process was started, in ticks since the boot: with the pid, its name. 0: there is none. */
 uint64_t process_start(pid_t pid);
 
@@ -43,8 +45,10 @@ char task_state(pid_t tid);
 
 /* ---- cgroups, version 2 ---- */
 
-/* The directory of the process' cgroup; false where there is no cgroup v2, or it is the root, which cannot be frozen.
- */
+bool cgroup_is_v2(const char *path);
+
+/* The directory of the process' cgroup, which may be the root; false where there is no cgroup v2 at /sys/fs/cgroup, or
+ * not this process' one. */
 bool cgroup_of(pid_t pid, char path[PATH_MAX]);
 
 /* Makes it that of the cgroup above; false: there is none that can be frozen. */
@@ -56,6 +60,11 @@ bool cgroup_is_frozen(const char *path);
 bool cgroup_stands_still(const char *path);
 /* 0 or -errno, no message. */
 int cgroup_freeze(const char *path, bool freeze);
+/* Makes one that processes can be in; an empty one of that name gives way. 0 or -errno, no message: -EOPNOTSUPP below
+ * threaded cgroups, -EAGAIN at a limit (cgroup.max.depth, cgroup.max.descendants). */
+int cgroup_make(const char *path);
+/* Moves the process with all its threads. 0 or -errno, no message. */
+int cgroup_enter(const char *path, pid_t pid);
 /* A descriptor for cgroup_was_written(), of whoever else freezes or thaws the cgroup from now on; or -errno, no
  * message. */
 int cgroup_watch(const char *path);

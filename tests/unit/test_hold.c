@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +157,107 @@ TEST(a_process_that_is_stopped_is_held_and_stays_stopped)
 	end(pid);
 }
 
+/* Numbers wrap around. */
+static void run_low_thread(void)
+{
+	pthread_t thread;
+	FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "w");
+
+	shared->nr_signals = f && fprintf(f, "%d", 300) > 0 && !fclose(f);
+	if (pthread_create(&thread, NULL, run_thread, NULL))
+		_exit(1);
+}
+
+TEST(a_thread_whose_number_is_below_that_of_its_process_is_held)
+{
+	pid_t pid = start(run_low_thread);
+	bool may_choose = shared->nr_signals;
+	struct hold hold;
+
+	assert_int_equal(hold_begin(pid, false, &hold), 0);
+	assert_int_equal(hold.nr, 2);
+	assert_int_equal(hold.tids[0], pid);
+	may_choose = may_choose && hold.tids[1] < pid;
+	assert_true(stands_still());
+	hold_end(&hold);
+	assert_false(stands_still());
+	end(pid);
+	if (!may_choose)
+		skip();
+}
+
+static void *end_at_once(void *arg)
+{
+	return NULL;
+}
+
+static void *make_threads(void *arg)
+{
+	for (;;) {
+		pthread_t threads[8];
+
+		for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+			pthread_create(&threads[i], NULL, end_at_once, NULL);
+		for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+			pthread_join(threads[i], NULL);
+		shared->ticks++;
+	}
+	return NULL;
+}
+
+static void run_storm(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, make_threads, NULL))
+		_exit(1);
+}
+
+TEST(threads_that_end_meanwhile_are_no_failure)
+{
+	pid_t pid = start(run_storm);
+
+	for (int i = 0; i < 300; i++) {
+		struct hold hold;
+
+		log_clear();
+		if (hold_begin(pid, false, &hold))
+			fail_msg("try %d: %s", i, log_text);
+		assert_int_equal(hold.tids[0], pid);
+		hold_end(&hold);
+	}
+	end(pid);
+}
+
+static void *say_ready(void *arg)
+{
+	usleep(10000);
+	shared->is_ready = true;
+	return run_thread(NULL);
+}
+
+static void run_without_leader(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, say_ready, NULL))
+		_exit(1);
+	syscall(SYS_exit, 0);
+}
+
+TEST(a_process_whose_first_thread_has_ended_is_refused_by_its_own_words)
+{
+	pid_t pid = start(run_without_leader);
+	struct hold hold;
+
+	log_clear();
+	assert_int_equal(hold_begin(pid, false, &hold), -EOPNOTSUPP);
+	assert_non_null(strstr(log_text, "its first thread has ended"));
+	assert_int_equal(log_errors, 1);
+	assert_false(stands_still());
+	end(pid);
+}
+
 static void run_vfork(void)
 {
 	shared->is_ready = true;
@@ -183,6 +285,7 @@ TEST(a_thread_that_waits_in_vfork_is_named)
 TEST(a_process_that_another_one_traces_is_refused)
 {
 	pid_t pid = start(run_nothing), tracer = fork();
+	char expected[64];
 	struct hold hold;
 
 	assert_true(tracer >= 0);
@@ -198,7 +301,8 @@ TEST(a_process_that_another_one_traces_is_refused)
 		skip();
 	log_clear();
 	assert_int_equal(hold_begin(pid, false, &hold), -EPERM);
-	assert_non_null(strstr(log_text, "a debugger traces it"));
+	snprintf(expected, sizeof(expected), "process %d (test_hold) traces it", tracer);
+	assert_non_null(strstr(log_text, expected));
 	end(tracer);
 	end(pid);
 	log_clear();
