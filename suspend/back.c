@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 
 #include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"
@@ -305,17 +304,6 @@ static int check_owner(const struct process *process)
 	return fail(-EALREADY, "pid %d: has been suspended in another pid namespace since: resume it there", pid);
 }
 
-/* Whoever has continued a process since, as Slurm does before it thaws one, has done so for good. */
-static int note_continued(struct process *process)
-{
-	struct record_head *head = &process->head;
-
-	if (!head->was_stopped || hold_is_stopped(&process->hold))
-		return 0;
-	head->was_stopped = false;
-	return record_write(process);
-}
-
 /* What is not counted is whole. */
 static int read_count(struct process *process)
 {
@@ -349,7 +337,7 @@ static int take_process(struct cut *cut, struct process *process)
 	if (!err)
 		err = check_owner(process);
 	if (!err)
-		err = note_continued(process);
+		still_note(process);
 	if (!err)
 		err = take_kfd(process);
 	if (!err && process_has_kfd(process))
@@ -477,12 +465,22 @@ static void undo_all(struct cut *cut)
 	}
 }
 
+static int wait_frozen(struct cut *cut)
+{
+	int err, end;
+
+	still_for_pause(cut);
+	err = vram_wait(cut);
+	end = still_for_calls(cut);
+	return err ? err : end;
+}
+
 /* Memory can be in pieces, or reserved, so that the driver's figures say too much: each try that fails is followed by a
  * longer pause. */
 static int have_all_again(struct cut *cut)
 {
 	double pause = FIRST_PAUSE;
-	int err = vram_wait(cut);
+	int err = wait_frozen(cut);
 
 	if (!err)
 		err = make_all(cut);
@@ -492,7 +490,7 @@ static int have_all_again(struct cut *cut)
 			return vram_fail(cut);
 		usleep((useconds_t)(pause * 1e6));
 		pause = pause < LAST_PAUSE ? 2 * pause : pause;
-		err = vram_wait(cut);
+		err = wait_frozen(cut);
 		if (!err)
 			err = make_all(cut);
 	}
@@ -592,11 +590,20 @@ static int let_all_run(struct cut *cut)
 
 		if (process->has_ended)
 			continue;
-		if (process->head.phase != PHASE_COPYING && !process->head.was_stopped)
-			kill(process->head.pid, SIGCONT);
+		still_let_go(process);
 		record_remove(&process->head);
 	}
 	return err;
+}
+
+static int fill_frozen(struct cut *cut)
+{
+	int err, end;
+
+	still_for_pause(cut);
+	err = fill_all(cut);
+	end = still_for_calls(cut);
+	return err ? err : end;
 }
 
 static int make_and_fill(struct cut *cut, struct suspend_times *times)
@@ -605,7 +612,7 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 
 	times->stopped = monotonic_seconds() - cut->began;
 	if (!err)
-		err = fill_all(cut);
+		err = fill_frozen(cut);
 	if (!err)
 		err = check_filled(cut);
 	if (err)
@@ -629,7 +636,7 @@ int suspend_back(const struct suspend_target *target, unsigned int wait_seconds,
 		err = make_and_fill(&cut, &ret->times);
 	if (err)
 		still_freeze(&cut); /* they stay suspended, or wherever they are */
-	still_after(&cut, err);
+	still_after(&cut);
 	ret->times.done = monotonic_seconds() - cut.began;
 	return err ? err : cut_report(&cut, ret);
 }

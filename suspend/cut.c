@@ -82,6 +82,7 @@ void cut_end(struct cut *cut)
 	for (size_t i = 0; i < cut->nr_thawed; i++)
 		thawed_done(&cut->thawed[i]);
 	free(cut->thawed);
+	free(cut->parents);
 	free(cut->processes);
 	topology_free(cut->machine);
 }

@@ -51,13 +51,14 @@ struct record_head {
 	char boot[40];		  /* the kernel's boot_id */
 	char writer[88];	  /* version text */
 	char dir[PATH_MAX];	  /* with the data of this suspend alone; as the caller of the suspend sees it */
+	char home[PATH_MAX];	  /* the cgroup in which it has one of its own, and was before; "": it has none */
 	/* What this version has besides. */
 	uint32_t own_crc;   /* of the head's rest */
 	uint32_t parts_crc; /* of what follows it */
 	uint32_t phase;
 	uint32_t was_stopped;
 	int64_t since;
-	uint32_t is_frozen, was_frozen; /* its own cgroup: by us, and before that by somebody else */
+	uint32_t is_stopped;		/* by SIGSTOP of this command, on top of was_stopped */
 	int32_t kfd_number;		/* of the process' descriptor */
 	struct inject_thread thread;
 	char follows[PATH_MAX]; /* suspend_target.follows */
@@ -78,6 +79,7 @@ struct process {
 	struct suspend_vma *vmas; /* by buffer */
 	/* What this call knows of it. */
 	struct hold hold;
+	bool has_no_cgroup; /* it cannot have one of its own, which was said */
 	bool has_ended;
 	bool has_lost;	      /* some buffer has been given up, or was about to be */
 	uint32_t nr_bos_now;  /* how many it has */
@@ -117,6 +119,10 @@ void record_remove(const struct record_head *head);
  */
 int record_write_count(const struct process *process, uint32_t nr);
 int record_read_count(const struct process *process, uint32_t *ret);
+/* The cgroup of its own, in which it is while it is suspended. False: it has none. */
+bool record_cgroup(const struct record_head *head, char path[PATH_MAX]);
+/* If there is one, and nothing is in it. */
+void record_remove_cgroup(const struct record_head *head);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);
 
@@ -151,12 +157,10 @@ void place_remove_dir(const struct record_head *head);
 
 /* ---- a call ---- */
 
-/* A cgroup that somebody else has frozen. */
+/* A cgroup that others have frozen. */
 struct thawed {
 	char *path;
-	int watch;	  /* cgroup_watch(); -errno */
-	bool was_written; /* by somebody else, since it was thawed */
-	bool is_late;	  /* it was frozen while calls were made, and so by nobody of us */
+	int watch; /* cgroup_watch(); -errno */
 };
 
 /* All that one call is about. */
@@ -171,6 +175,8 @@ struct cut {
 	int line;		  /* the file that says so; -1: none */
 	struct thawed *thawed;
 	size_t nr_thawed;
+	pid_t *parents; /* processes above that were not stopped before those of the call were */
+	size_t nr_parents;
 };
 
 void thawed_done(struct thawed *thawed);
@@ -192,17 +198,22 @@ uint64_t cut_bytes(struct cut *cut);
 int cut_copy(struct cut *cut, const char *dir, bool out);
 int cut_report(const struct cut *cut, struct suspend_result *ret);
 
-/* ---- how they stand still (still.c) ---- */
+/* ---- what holds them (still.c) ---- */
 
-/* When all are seized: they stay stopped when the tracer goes, and can make calls. */
+/* When all are seized: they stay stopped when the tracer ends, and can make calls. */
 int still_for_calls(struct cut *cut);
+/* Those that are suspended already cannot be continued by a signal while data is copied, or room is waited for. Then still_for_calls(). */
+void still_for_pause(struct cut *cut);
 /* Looks at the thread that is to make calls: whoever freezes it meanwhile has to wait for their end. */
 int still_look(struct cut *cut, struct process *process);
-/* Freezes what can be frozen of processes that stay suspended, and notes it in their records. */
+/* When a process of a record is seized: whether others have stopped it. */
+void still_note(struct process *process);
+/* From now on processes are suspended: frozen, where that is possible, and not stopped by a signal. Writes their records. */
 void still_freeze(struct cut *cut);
-/* After that: what somebody else had frozen, and has not thawed meanwhile, is so again. @stay: the processes are
- * suspended. */
-void still_after(struct cut *cut, bool stay);
+/* One that has its memory again goes back to where it was. It runs with the end of its tracer. */
+void still_let_go(struct process *process);
+/* The end: what others had frozen, and have not thawed meanwhile, is so again, and parents run. */
+void still_after(struct cut *cut);
 
 /* ---- room on GPUs (line.c) ---- */
 

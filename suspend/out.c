@@ -3,12 +3,11 @@
  * The order of a suspend: stop all, ask all, copy all; then each process gives up its buffers.
  *
  * Up to the end of the copies nothing has changed in the processes. Before them calls are tried: from the first one on
- * each process is stopped by SIGSTOP besides, and if the command dies, suspend_back() lets it run. The record says what
- * comes back.
+ * each process is held without its tracer, too (still.c), and if the command dies, suspend_back() lets it run. The record
+ * says what comes back.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_drm.h"
@@ -178,27 +177,22 @@ static bool is_itself(const struct process *process)
 	       (!process->inject.is_changed && task_find_mark(process->head.pid, -1) < 0);
 }
 
-/* As it was: stopped by us only, and not by who had stopped it before. */
-static void let_process_go(const struct process *process)
-{
-	if (process->head.phase != PHASE_COPYING && !process->head.was_stopped)
-		kill(process->head.pid, SIGCONT);
-	record_remove(&process->head);
-}
-
 static void cut_let_go(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
-		const struct process *process = &cut->processes[i];
+		struct process *process = &cut->processes[i];
 		int err = process_has_kfd(process) ? kfd_unpause(process->gpu.file.fd) : 0;
 
 		/* -EINVAL: they run, as when nothing was stopped yet. */
-		if (err && err != -EINVAL)
+		if (err && err != -EINVAL) {
 			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
 			       process->head.pid, process->head.pid);
-		else if (process->head.start && is_itself(process))
-			let_process_go(process);
+		} else if (process->head.start && is_itself(process)) {
+			still_let_go(process);
+			record_remove(&process->head);
+		}
 	}
+	still_after(cut);
 }
 
 /* ---- changes ---- */
@@ -247,7 +241,7 @@ static int cut_try(struct cut *cut)
 		err = still_for_calls(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = calls_try(&cut->processes[i]);
-	still_after(cut, false);
+	still_after(cut);
 	return err;
 }
 
@@ -257,7 +251,7 @@ static int cut_change(struct cut *cut)
 	int err = still_for_calls(cut);
 
 	if (err) {
-		still_after(cut, false);
+		still_after(cut);
 		return err;
 	}
 	for (size_t i = 0; !err && i < cut->nr; i++)
@@ -265,7 +259,7 @@ static int cut_change(struct cut *cut)
 	still_freeze(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = record_set(&cut->processes[i], PHASE_SUSPENDED);
-	still_after(cut, true);
+	still_after(cut);
 	return err;
 }
 

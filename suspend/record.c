@@ -400,6 +400,20 @@ int record_read(struct process *process)
 	return 0;
 }
 
+bool record_cgroup(const struct record_head *head, char path[PATH_MAX])
+{
+	return head->home[0] &&
+	       snprintf(path, PATH_MAX, "%s/amdgpu-suspended-%d", head->home, head->pid) < PATH_MAX;
+}
+
+void record_remove_cgroup(const struct record_head *head)
+{
+	char path[PATH_MAX];
+
+	if (record_cgroup(head, path) && rmdir(path) && errno != ENOENT)
+		pr_warn("%s: cannot be removed: %s\n", path, strerror(errno));
+}
+
 /* ---- all records ---- */
 
 int record_list(uint64_t id, int **ret, size_t *ret_nr)
@@ -451,6 +465,7 @@ void record_remove(const struct record_head *head)
 	char path[PATH_MAX];
 
 	place_remove(head);
+	record_remove_cgroup(head);
 	remove_dir(head, 1);
 	record_path(head, NEW, path);
 	unlink(path);
@@ -502,15 +517,14 @@ static enum suspend_state state_of(const struct record_head *head)
 	return head->phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
 }
 
-/* Whether no cgroup of the process is frozen, but by its suspend. */
+/* Whether no cgroup of the process is frozen, but its own. */
 static bool is_thawed(const struct record_head *head)
 {
-	bool is_own = head->is_frozen && !head->was_frozen;
-	char path[PATH_MAX];
-	bool more = cgroup_of(head->pid, path);
+	char path[PATH_MAX], own[PATH_MAX];
+	bool more = cgroup_of(head->pid, path), has_own = record_cgroup(head, own);
 
-	for (; more; more = cgroup_above(path), is_own = false)
-		if (!is_own && cgroup_is_frozen(path))
+	for (; more; more = cgroup_above(path))
+		if (cgroup_is_frozen(path) && !(has_own && !strcmp(path, own)))
 			return false;
 	return true;
 }

@@ -1,28 +1,92 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What keeps processes still while calls are injected, and when no tracer is there any more.
+ * What holds a suspended process, and what holds it while calls are injected.
  *
- * While calls are injected: SIGSTOP. A frozen thread makes none, so that each cgroup above that is frozen, or becomes
- * so, is thawed for that time. Afterwards both: SIGSTOP, and the freezer of the process' own cgroup where that has no
- * process but those of the cut. So neither the thaw of an engine, which freezes by a cgroup above, nor a stray SIGCONT
- * lets a thread run that has lost its memory.
+ * A suspended process is in a cgroup of its own, below the one that it was in, and that cgroup is frozen: neither SIGCONT
+ * nor an engine that thaws a cgroup above lets a thread run that has lost its memory. No controller is enabled there, so
+ * that limits and accounts are those of the cgroup above. A frozen thread makes no call: while calls are injected, the
+ * process is held by SIGSTOP instead, and cgroups above that others have frozen are thawed. Why SIGSTOP: when the tracer
+ * is killed, whatever else holds threads without freezing them lets them run.
+ *
+ * Order of a suspend: SIGSTOP, thaw, calls; move to the cgroup, freeze it, SIGCONT. Of a resume: SIGSTOP; thaw for calls, and
+ * freeze while it waits for room and copies; move back, SIGCONT. What is in effect is always two of them at the moment of
+ * change, and the record says beforehand what is about to be.
+ *
+ * Parents: while one thread is held by the tracer it does not take part in the stop, so the parent of a process with several
+ * threads finds no child stopped. That of a process with one thread does, and may stop itself for it, as su does: it is
+ * continued in the end.
+ *
+ * Without cgroup v2, below a threaded cgroup, or at a limit for cgroups, SIGSTOP alone holds the process, which is said.
  */
 #define _GNU_SOURCE
 #include <signal.h>
 
 #include "suspend/internal.h"
 
-/* Whether nobody else is in the cgroup, or below it. */
-static bool is_of_cut(const struct cut *cut, const char *path)
-{
-	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0;
-	bool ret = !cgroup_processes(path, true, &pids, &nr);
+/* ---- the cgroup of its own ---- */
 
-	for (size_t i = 0; ret && i < nr; i++)
-		ret = cut_has(cut, pids[i]);
-	return ret;
+static bool is_in_own_cgroup(const struct record_head *head, char own[PATH_MAX])
+{
+	char now[PATH_MAX];
+
+	return record_cgroup(head, own) && cgroup_of(head->pid, now) && !strcmp(now, own);
 }
+
+/* The record knows of the cgroup before it is there. */
+static int make_own_cgroup(struct process *process)
+{
+	struct record_head *head = &process->head;
+	char own[PATH_MAX];
+	int err;
+
+	record_remove_cgroup(head);
+	if (!cgroup_of(head->pid, head->home))
+		return -ENOENT;
+	err = record_cgroup(head, own) ? record_write(process) : -ENAMETOOLONG;
+	if (!err)
+		err = cgroup_make(own);
+	if (!err)
+		err = cgroup_freeze(own, true);
+	return err ? err : cgroup_enter(own, head->pid);
+}
+
+static const char *why_no_cgroup(int err)
+{
+	if (err == -ENOENT)
+		return "there is no cgroup of version 2 that it is in at /sys/fs/cgroup";
+	if (err == -EOPNOTSUPP)
+		return "its cgroup is threaded";
+	if (err == -EAGAIN)
+		return "its cgroup may have none below it: cgroup.max.depth or cgroup.max.descendants";
+	return strerror(-err);
+}
+
+/* From now on it is frozen. False: it cannot be, which has been said. */
+static bool freeze_process(struct process *process)
+{
+	struct record_head *head = &process->head;
+	char own[PATH_MAX];
+	int err;
+
+	if (is_in_own_cgroup(head, own))
+		return !cgroup_freeze(own, true);
+	if (process->has_no_cgroup)
+		return false;
+	err = make_own_cgroup(process);
+	head->report.is_held_by_signal = process->has_no_cgroup = err;
+	if (!err)
+		return true;
+	fail_clear();
+	if (err != -ESRCH)
+		pr_warn("pid %d: is held by SIGSTOP alone, as it cannot have a cgroup of its own (%s): SIGCONT would let it run "
+			"without its memory\n",
+			head->pid, why_no_cgroup(err));
+	record_remove_cgroup(head);
+	head->home[0] = '\0';
+	return false;
+}
+
+/* ---- cgroups that others have frozen ---- */
 
 static struct thawed *find_thawed(const struct cut *cut, const char *path)
 {
@@ -33,9 +97,9 @@ static struct thawed *find_thawed(const struct cut *cut, const char *path)
 }
 
 /* What was written before is of no account. */
-static int note_thawed(struct cut *cut, const char *path, bool is_late)
+static int note_thawed(struct cut *cut, const char *path)
 {
-	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path), .is_late = is_late };
+	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path) };
 	struct thawed *known = find_thawed(cut, path);
 	int err = thawed.path ? 0 : -ENOMEM;
 
@@ -51,40 +115,87 @@ static int note_thawed(struct cut *cut, const char *path, bool is_late)
 }
 
 /* The cgroup of a process and all above. */
-static int thaw(struct cut *cut, pid_t pid, bool is_late)
+static int thaw(struct cut *cut, const struct process *process)
 {
-	char path[PATH_MAX];
-	bool more = cgroup_of(pid, path);
+	char path[PATH_MAX], own[PATH_MAX];
+	bool is_own = is_in_own_cgroup(&process->head, own), more = cgroup_of(process->head.pid, path);
 
-	for (; more; more = cgroup_above(path)) {
-		int err;
+	for (; more; more = cgroup_above(path), is_own = false) {
+		int err = 0;
 
 		if (!cgroup_is_frozen(path))
 			continue;
-		err = note_thawed(cut, path, is_late);
+		if (!is_own)
+			err = note_thawed(cut, path);
 		if (!err)
 			err = cgroup_freeze(path, false);
-		if (!err)
-			cgroup_was_written(find_thawed(cut, path)->watch); /* by this */
-		else
+		if (err)
 			return fail(err,
 				    "pid %d: its cgroup %s is frozen and cannot be thawed, which suspend and resume "
 				    "need: %m",
-				    pid, path);
+				    process->head.pid, path);
+		if (!is_own)
+			cgroup_was_written(find_thawed(cut, path)->watch); /* by this */
 	}
 	return 0;
+}
+
+/* ---- while calls are made ---- */
+
+static bool is_changed(const struct process *process)
+{
+	return !process->has_ended && process->head.phase != PHASE_COPYING;
+}
+
+/* Those above a process with one thread that may stop themselves when it is. */
+static int note_parents(struct cut *cut, const struct process *process)
+{
+	pid_t pid = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
+	int err = 0;
+
+	for (; !err && pid > 1; pid = process_parent(pid))
+		if (task_state(pid) != 'T')
+			err = array_add(cut->parents, cut->nr_parents, pid);
+	return err;
+}
+
+/* Whoever continues it meanwhile, as Slurm does before it thaws a job, has done so for good. */
+static void note_continued(struct process *process)
+{
+	process->head.was_stopped = process->head.was_stopped && hold_is_stopped(&process->hold);
+}
+
+static int stop(struct cut *cut, struct process *process)
+{
+	int err = note_parents(cut, process);
+
+	note_continued(process); /* SIGSTOP makes that unseen */
+	process->head.is_stopped = true;
+	if (!err)
+		err = record_write(process);
+	if (!err && kill(process->head.pid, SIGSTOP))
+		err = fail(-errno, "pid %d: cannot be stopped: %m", process->head.pid);
+	return err;
+}
+
+static void continue_process(struct process *process)
+{
+	note_continued(process);
+	if (process->head.is_stopped && !process->head.was_stopped)
+		kill(process->head.pid, SIGCONT);
+	process->head.is_stopped = false;
 }
 
 int still_for_calls(struct cut *cut)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < cut->nr; i++)
-		if (!cut->processes[i].has_ended && cut->processes[i].head.phase != PHASE_COPYING)
-			kill(cut->processes[i].head.pid, SIGSTOP);
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		if (is_changed(&cut->processes[i]))
+			err = stop(cut, &cut->processes[i]);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			err = thaw(cut, cut->processes[i].head.pid, false);
+			err = thaw(cut, &cut->processes[i]);
 	return err;
 }
 
@@ -95,7 +206,16 @@ static void thaw_late(void *arg)
 
 	for (size_t i = 0; i < cut->nr; i++)
 		if (!cut->processes[i].has_ended)
-			thaw(cut, cut->processes[i].head.pid, true);
+			thaw(cut, &cut->processes[i]);
+}
+
+void still_note(struct process *process)
+{
+	/* Else it is as it was left: with SIGSTOP, which nobody needs to have taken back. */
+	if (process->head.is_stopped)
+		note_continued(process);
+	else
+		process->head.was_stopped = hold_is_stopped(&process->hold);
 }
 
 int still_look(struct cut *cut, struct process *process)
@@ -107,61 +227,60 @@ int still_look(struct cut *cut, struct process *process)
 	return err;
 }
 
-/* Whether somebody else has the process' own cgroup frozen still. */
-static bool is_thawed_for_now(const struct cut *cut, const char *path, const struct record_head *head)
-{
-	const struct thawed *thawed = find_thawed(cut, path);
+/* ---- afterwards ---- */
 
-	return thawed && !thawed->was_written && (thawed->is_late || !head->is_frozen);
-}
-
-/* Without a cgroup of its own, SIGSTOP alone holds a process. */
-void still_freeze(struct cut *cut)
-{
-	for (size_t i = 0; i < cut->nr_thawed; i++)
-		cut->thawed[i].was_written = cgroup_was_written(cut->thawed[i].watch);
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
-		struct record_head *head = &process->head;
-		char path[PATH_MAX];
-
-		if (process->has_ended || !cgroup_of(head->pid, path) || !is_of_cut(cut, path))
-			continue;
-		head->was_frozen = head->was_frozen || is_thawed_for_now(cut, path, head);
-		head->is_frozen = true;
-		/* Before it is so: whoever resumes the process after a kill has to know whose freeze that is. */
-		head->is_frozen = !record_write(process);
-		if (head->is_frozen && cgroup_freeze(path, true)) {
-			head->is_frozen = false;
-			record_write(process);
-		}
-	}
-}
-
-/* Whether a cgroup is frozen by a suspend alone. */
-static bool is_frozen_by_us(const struct cut *cut, const char *path)
+void still_for_pause(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
-		const struct record_head *head = &cut->processes[i].head;
 		char own[PATH_MAX];
 
-		if (head->is_frozen && !head->was_frozen && cgroup_of(head->pid, own) && !strcmp(own, path))
-			return true;
+		if (is_changed(&cut->processes[i]) && is_in_own_cgroup(&cut->processes[i].head, own))
+			cgroup_freeze(own, true);
 	}
-	return false;
+}
+
+void still_freeze(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (is_changed(process) && freeze_process(process))
+			continue_process(process);
+		if (is_changed(process))
+			record_write(process);
+	}
+}
+
+/* Where it cannot go back, it runs where it is. */
+static void leave_own_cgroup(const struct record_head *head)
+{
+	char own[PATH_MAX];
+	int err = is_in_own_cgroup(head, own) ? cgroup_enter(head->home, head->pid) : 0;
+
+	if (!err || err == -ESRCH)
+		return;
+	cgroup_freeze(own, false);
+	pr_warn("pid %d: cannot go back to its cgroup %s (%s): it runs on in %s\n", head->pid, head->home, strerror(-err), own);
+}
+
+void still_let_go(struct process *process)
+{
+	leave_own_cgroup(&process->head);
+	if (is_changed(process))
+		continue_process(process);
 }
 
 /* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */
-void still_after(struct cut *cut, bool stay)
+void still_after(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr_thawed; i++) {
 		const struct thawed *thawed = &cut->thawed[i];
-		int err = 0;
+		int err = cgroup_was_written(thawed->watch) ? 0 : cgroup_freeze(thawed->path, true);
 
-		if (!thawed->was_written && !cgroup_was_written(thawed->watch) &&
-		    (stay || thawed->is_late || !is_frozen_by_us(cut, thawed->path)))
-			err = cgroup_freeze(thawed->path, true);
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
+	for (size_t i = 0; i < cut->nr_parents; i++)
+		if (task_state(cut->parents[i]) == 'T')
+			kill(cut->parents[i], SIGCONT);
 }

@@ -41,6 +41,7 @@ struct suspend_report {
 	bool has_kfd;
 	bool had_ended;					   /* before it was resumed */
 	uint32_t reset_minor; /* render minor of a GPU that the driver has reset since the suspend; 0: none */
+	bool is_held_by_signal;				   /* not by a frozen cgroup: SIGCONT would let it run */
 	uint64_t freed_bytes, kept_bytes[SUSPEND_NR_KEPT]; /* of VRAM */
 };
 

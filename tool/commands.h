@@ -40,7 +40,8 @@ struct suspend_work {
 	struct suspend_target target;
 	const char *dir; /* NULL: into memory */
 	unsigned int wait_seconds;
-	bool out; /* else back */
+	bool out;   /* else back */
+	bool quiet; /* a failure is not said */
 };
 
 /* Does it, says what has become of them, and takes back what a child that fails or is killed leaves half way. */

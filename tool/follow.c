@@ -4,7 +4,7 @@
  * gets them back after their memory. Slurm, podman, docker and systemd freeze cgroups, and need not know of this.
  *
  * What is known is in the records of the processes and in the cgroups: nothing is lost with this program. A process
- * with a record in which no cgroup is named was suspended by somebody else, and is left alone.
+ * with a record in which no cgroup is named was suspended by another command, and is left alone, unless that has died half way.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,11 +19,13 @@
 #define LOOK_USEC      100000
 #define SETTLE_SECONDS 0.3 /* a cgroup that is frozen or thawed for a moment, as by criu, is left alone */
 #define RETRY_SECONDS  2
+#define MOST_SECONDS   300 /* a suspend that fails is tried again after a pause that doubles up to this */
+#define LEFT_SECONDS   5   /* whatever is half way for so long has no command any more */
 
-/* A cgroup where something is to be done. */
+/* A cgroup where something is to be done, or a process. */
 struct pending {
 	char *cgroup;
-	double from; /* monotonic_seconds(): not before that */
+	double from, pause; /* monotonic_seconds(): not before that; what follows a try */
 	bool is_seen;
 };
 
@@ -50,9 +52,9 @@ static void say_of(const char *cgroup, const char *what)
 
 /* ---- when ---- */
 
-static struct pending *find_pending(struct follow *follow, const char *cgroup)
+static struct pending *find_pending(struct follow *follow, const char *cgroup, double settle)
 {
-	struct pending new = { .from = monotonic_seconds() + SETTLE_SECONDS };
+	struct pending new = { .from = monotonic_seconds() + settle, .pause = RETRY_SECONDS };
 
 	for (size_t i = 0; i < follow->nr_pending; i++)
 		if (!strcmp(follow->pending[i].cgroup, cgroup))
@@ -64,16 +66,19 @@ static struct pending *find_pending(struct follow *follow, const char *cgroup)
 	return NULL;
 }
 
-static bool is_time(struct follow *follow, const char *cgroup)
+/* *@quiet: it was tried before, and its failure has been said. */
+static bool is_time(struct follow *follow, const char *cgroup, double settle, double most, bool *quiet)
 {
-	struct pending *pending = find_pending(follow, cgroup);
+	struct pending *pending = find_pending(follow, cgroup, settle);
 
 	if (!pending)
 		return false;
 	pending->is_seen = true;
 	if (monotonic_seconds() < pending->from)
 		return false;
-	pending->from = monotonic_seconds() + RETRY_SECONDS;
+	*quiet = pending->pause > RETRY_SECONDS && pending->pause < MOST_SECONDS;
+	pending->from = monotonic_seconds() + (pending->pause < most ? pending->pause : most);
+	pending->pause = 2 * pending->pause < MOST_SECONDS ? 2 * pending->pause : MOST_SECONDS;
 	return true;
 }
 
@@ -129,11 +134,13 @@ static bool has_record(pid_t pid)
 }
 
 /* All of the cgroup, since those without a GPU would run while the others make calls. */
-static void suspend_cgroup(const struct follow *follow, const char *cgroup)
+static void suspend_cgroup(const struct follow *follow, const char *cgroup, bool quiet)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0, kept = 0;
-	struct suspend_work work = { .target.follows = cgroup, .dir = follow->arguments->dir, .out = true };
+	struct suspend_work work = {
+		.target.follows = cgroup, .dir = follow->arguments->dir, .out = true, .quiet = quiet,
+	};
 
 	if (cgroup_processes(cgroup, true, &pids, &nr))
 		return;
@@ -142,7 +149,8 @@ static void suspend_cgroup(const struct follow *follow, const char *cgroup)
 			pids[kept++] = pids[i];
 	work.target.pids = pids;
 	work.target.nr = kept;
-	say_of(cgroup, "is frozen");
+	if (!quiet)
+		say_of(cgroup, "is frozen");
 	suspend_in_child(&work);
 }
 
@@ -150,37 +158,53 @@ static void suspend_frozen(struct follow *follow)
 {
 	_cleanup_free_ int *pids = NULL;
 	char cgroup[PATH_MAX];
+	bool quiet = false;
 	size_t nr = 0;
 
 	task_list_kfd(&pids, &nr);
 	for (size_t i = 0; i < nr; i++)
-		if (find_frozen(follow, pids[i], cgroup) && !has_record(pids[i]) && is_time(follow, cgroup))
-			suspend_cgroup(follow, cgroup);
+		if (find_frozen(follow, pids[i], cgroup) && !has_record(pids[i]) &&
+		    is_time(follow, cgroup, SETTLE_SECONDS, MOST_SECONDS, &quiet))
+			suspend_cgroup(follow, cgroup, quiet);
 }
 
 /* ---- thawed ---- */
 
-/* Whether a suspended process is to be resumed, or forgotten. What is half way was left by a follow that was killed. */
-static bool is_over(const struct follow *follow, const struct suspend_info *info)
+/* Whether a suspended process is to be resumed, or forgotten, wherever its cgroup is. What is half way was left by a follow
+ * that was killed. */
+static bool is_over(const struct suspend_info *info)
 {
-	if (!is_below(info->follows, follow->root))
-		return false;
-	return info->is_thawed || info->state != STATE_SUSPENDED;
+	return info->follows[0] && (info->is_thawed || info->state != STATE_SUSPENDED);
 }
 
 /* All that were suspended together. */
-static void resume_cgroup(const struct follow *follow, const int *all, size_t nr_all, const char *cgroup)
+static void resume_cgroup(const int *all, size_t nr_all, const char *cgroup, bool quiet)
 {
 	_cleanup_free_ int *pids = NULL;
-	struct suspend_work work = { 0 };
+	struct suspend_work work = { .quiet = quiet };
 	struct suspend_info info;
 
 	for (size_t i = 0; i < nr_all; i++)
-		if (!suspend_ask(all[i], &info) && !strcmp(info.follows, cgroup) && is_over(follow, &info) &&
+		if (!suspend_ask(all[i], &info) && !strcmp(info.follows, cgroup) && is_over(&info) &&
 		    array_add(pids, work.target.nr, all[i]))
 			return;
 	work.target.pids = pids;
-	say_of(cgroup, "is thawed, or gone");
+	if (!quiet)
+		say_of(cgroup, "is thawed, or gone");
+	suspend_in_child(&work);
+}
+
+/* Left by another command that was killed: no process traces it. */
+static void resume_left(struct follow *follow, pid_t pid)
+{
+	struct suspend_work work = { .target = { .pids = &pid, .nr = 1 } };
+	char name[32];
+
+	snprintf(name, sizeof(name), "pid %d", pid);
+	if (proc_status(pid, "TracerPid", 10) || !is_time(follow, name, LEFT_SECONDS, MOST_SECONDS, &work.quiet))
+		return;
+	if (!work.quiet)
+		say_of(name, "a command that was killed has left it half way");
 	suspend_in_child(&work);
 }
 
@@ -188,13 +212,19 @@ static void resume_thawed(struct follow *follow)
 {
 	_cleanup_free_ int *all = NULL;
 	struct suspend_info info;
+	bool quiet = false;
 	size_t nr = 0;
 
 	if (suspend_list(&all, &nr))
 		complain_failure();
-	for (size_t i = 0; i < nr; i++)
-		if (!suspend_ask(all[i], &info) && is_over(follow, &info) && is_time(follow, info.follows))
-			resume_cgroup(follow, all, nr, info.follows);
+	for (size_t i = 0; i < nr; i++) {
+		if (suspend_ask(all[i], &info))
+			continue;
+		if (is_over(&info) && is_time(follow, info.follows, SETTLE_SECONDS, RETRY_SECONDS, &quiet))
+			resume_cgroup(all, nr, info.follows, quiet);
+		else if (!info.follows[0] && info.state == STATE_HALF)
+			resume_left(follow, all[i]);
+	}
 	fail_clear();
 }
 
@@ -227,6 +257,10 @@ int command_follow(const struct arguments *arguments)
 		return TOOL_FAIL;
 	if (task_in_initial_pid_ns() <= 0)
 		return complain("follow has to run outside of containers: it sees processes by the machine's pids");
+	if (!cgroup_is_v2(root))
+		return complain("%s: is no cgroup of version 2, and nothing below it can be followed", root);
+	if (access(SYSFS_TOPOLOGY_ROOT, F_OK))
+		say_of(SYSFS_TOPOLOGY_ROOT, "is not there: no process uses a GPU before the driver is loaded");
 	follow.root = root;
 	has_to_end = false;
 	sigaction(SIGTERM, &action, NULL);

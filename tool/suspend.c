@@ -77,8 +77,17 @@ static void print_reset(const struct suspend_report *report)
 		print_text("; the driver has reset the GPU of renderD%u meanwhile", report->reset_minor);
 }
 
-static void print_report(const struct suspend_report *report, const char *state, const char *what)
+static void print_hold(const struct suspend_report *report)
 {
+	print_string("held_by", NULL, report->is_held_by_signal ? "SIGSTOP" : "cgroup");
+	if (report->is_held_by_signal)
+		print_text("; held by SIGSTOP alone: SIGCONT would let it run without its memory");
+}
+
+static void print_report(const struct suspend_report *report, bool out)
+{
+	const char *state = out ? "suspended" : "running", *what = out ? ", VRAM freed: " : ", VRAM back: ";
+
 	print_object(NULL);
 	print_number("pid", "pid ", (uint64_t)report->pid);
 	print_string("state", ": ", report->had_ended ? "gone" : state);
@@ -87,6 +96,8 @@ static void print_report(const struct suspend_report *report, const char *state,
 	print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
 	print_kept(report);
 	print_reset(report);
+	if (out)
+		print_hold(report);
 	print_text("\n");
 	print_end();
 }
@@ -100,8 +111,7 @@ static void print_result(const struct suspend_result *result, bool out)
 {
 	print_array("processes");
 	for (size_t i = 0; i < result->nr; i++)
-		print_report(&result->reports[i], out ? "suspended" : "running",
-			     out ? ", VRAM freed: " : ", VRAM back: ");
+		print_report(&result->reports[i], out);
 	print_end();
 	print_time("stopped_ms", out ? "queues stopped after " : "memory made again after ", result->times.stopped);
 	print_time("copied_ms", " ms, contents copied after ", result->times.copied);
@@ -180,7 +190,7 @@ static int run_child(const struct suspend_work *work)
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	status = do_work(work);
-	if (status != TOOL_NOTHING)
+	if (status != TOOL_NOTHING && !work->quiet)
 		complain_failure();
 	if (work->out && status == TOOL_FAIL)
 		take_back(work);
@@ -284,6 +294,8 @@ static int print_state(pid_t pid)
 		print_text(", its buffer data are removed");
 	print_kept(&info.report);
 	print_reset(&info.report);
+	if (info.state == STATE_SUSPENDED)
+		print_hold(&info.report);
 	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" goes on from there" : "");
 	print_end();
 	return TOOL_GOOD;

@@ -24,6 +24,7 @@ static struct machine {
 	enum suspend_state state;
 	const char *follows;
 	unsigned int nr_outs, nr_backs, nr_failures; /* of the next calls so many fail */
+	unsigned int nr_quiet;
 	size_t nr_pids;				     /* of the last call */
 	void (*script)(unsigned int tenths);
 } machine;
@@ -49,6 +50,7 @@ int task_list_kfd(int **ret, size_t *ret_nr)
 }
 
 STUB(int, task_in_initial_pid_ns, (void), 1)
+STUB(bool, cgroup_is_v2, (const char *path), true)
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
@@ -93,6 +95,7 @@ int suspend_in_child(const struct suspend_work *work)
 	unsigned int *calls = work->out ? &machine.nr_outs : &machine.nr_backs;
 
 	(*calls)++;
+	machine.nr_quiet += work->quiet;
 	machine.nr_pids = work->target.nr;
 	assert_int_equal(work->target.pids[0], GPU);
 	if (machine.nr_failures) {
@@ -211,10 +214,46 @@ TEST(what_was_suspended_by_hand_is_left_alone)
 	prepare(freeze_and_thaw_early);
 	machine.state = STATE_SUSPENDED;
 	follow(ABOVE);
-	machine.state = STATE_HALF;
-	machine.now = 0;
-	follow(ABOVE);
 	assert_int_equal(machine.nr_outs + machine.nr_backs, 0);
+}
+
+static void end_late(unsigned int tenths)
+{
+	end_after(tenths, 80);
+}
+
+TEST(what_another_command_has_left_half_way_is_resumed_after_a_while)
+{
+	prepare(end_late);
+	machine.state = STATE_HALF;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_backs, 1);
+	assert_int_equal(machine.state, STATE_RUNNING);
+}
+
+/* Its unit has another --cgroup now. */
+TEST(what_was_suspended_for_a_cgroup_elsewhere_is_resumed_too)
+{
+	prepare(end_late);
+	machine.state = STATE_SUSPENDED;
+	machine.follows = ABOVE;
+	follow("/sys/fs/cgroup/another");
+	assert_int_equal(machine.nr_backs, 1);
+}
+
+static void freeze_for_long(unsigned int tenths)
+{
+	machine.frozen[1] = true;
+	end_after(tenths, 36000);
+}
+
+TEST(what_fails_again_and_again_is_tried_every_five_minutes_and_told_of_as_often)
+{
+	prepare(freeze_for_long);
+	machine.nr_failures = 1000;
+	follow(ABOVE);
+	assert_in_range(machine.nr_outs, 15, 22);
+	assert_in_range(machine.nr_quiet, 6, 8);
 }
 
 static void only_end(unsigned int tenths)
@@ -249,7 +288,7 @@ TEST(what_a_killed_follow_has_left_is_completed)
 
 static void freeze_and_thaw_late(unsigned int tenths)
 {
-	machine.frozen[0] = tenths < 60;
+	machine.frozen[0] = tenths < 100;
 	end_after(tenths, 140);
 }
 

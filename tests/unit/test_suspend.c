@@ -37,7 +37,9 @@
 #define NR_VMAS	     2
 #define PAGE	     4096u
 #define CGROUP_ABOVE "/sys/fs/cgroup/engine"
-#define OWN_CGROUP   CGROUP_ABOVE "/job"
+#define HOME	     CGROUP_ABOVE "/job"
+#define OWN_CGROUP   HOME "/amdgpu-suspended-"
+#define PARENT	     4710
 #define MEMORY	     0x7000000000u
 #define VRAM	     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
 #define GTT	     (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)
@@ -65,7 +67,10 @@ static struct model {
 	bool is_traced; /* by another command */
 	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
-	bool has_cgroup, frozen[2], is_thawed_meanwhile; /* frozen: the cgroup above, and its own */
+	bool is_parent_stopped, parent_looks;		 /* parent_looks: it stops itself when the process is stopped */
+	bool no_cgroups, has_own, is_in_own;		 /* has_own: the cgroup of its own is there */
+	bool frozen[3], is_thawed_meanwhile;		 /* the cgroup above, the one that it was in, its own */
+	bool has_ended;
 	bool is_continued;				 /* while it is held */
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
@@ -189,13 +194,19 @@ static bool is_whole(const char **why)
 
 /* ---- points ---- */
 
+/* Whatever becomes of the command, and whatever an engine does. */
+static bool is_held(void)
+{
+	return model->stopped || (model->is_in_own && model->frozen[2]);
+}
+
 static void die(void)
 {
 	const char *why;
 
 	for (int i = 0; i < now->nr; i++) {
 		model = &models[i];
-		if (!model->stopped && !is_whole(&why))
+		if (!is_held() && !is_whole(&why))
 			say_wrong("when the command dies at point %u, process %d runs without its %s", now->nr_points, i, why);
 		model->held = false;
 	}
@@ -232,7 +243,7 @@ uint64_t process_start(pid_t pid)
 {
 	if (pid == CHILD)
 		return models[0].has_child ? 78 : 0;
-	return pid >= PID && pid < PID + now->nr ? 77 : 0;
+	return pid >= PID && pid < PID + now->nr && !models[pid - PID].has_ended ? 77 : 0;
 }
 
 bool hold_is_stopped(const struct hold *hold)
@@ -246,7 +257,7 @@ STUB(int, processes_add_descendants, (int **pids, size_t *nr), 0)
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	select_pid(pid);
-	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped };
+	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped, .nr = 1 };
 	POINT();
 	model->held = true;
 	done();
@@ -261,26 +272,78 @@ void hold_end(struct hold *hold)
 	model->held = false;
 }
 
+STUB(pid_t, process_parent, (pid_t pid), pid == PARENT ? 1 : PARENT)
+STUB(char, task_state, (pid_t pid), pid == PARENT && models->is_parent_stopped ? 'T' : 'S')
+
+/* The process whose own cgroup it is is selected. */
+static bool is_own(const char *path)
+{
+	if (strncmp(path, OWN_CGROUP, strlen(OWN_CGROUP)))
+		return false;
+	select_pid(atoi(path + strlen(OWN_CGROUP)));
+	return true;
+}
+
 static bool *frozen_of(const char *path)
 {
-	return &models->frozen[!strcmp(path, OWN_CGROUP)];
+	return is_own(path) ? &model->frozen[2] : &models->frozen[!strcmp(path, HOME)];
 }
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%s", OWN_CGROUP);
-	return models->has_cgroup;
+	select_pid(pid);
+	snprintf(path, PATH_MAX, HOME);
+	if (model->is_in_own)
+		snprintf(path, PATH_MAX, OWN_CGROUP "%d", pid);
+	return !models->no_cgroups;
 }
 
 bool cgroup_above(char *path)
 {
-	bool is_own = !strcmp(path, OWN_CGROUP);
-
-	snprintf(path, PATH_MAX, "%s", is_own ? CGROUP_ABOVE : "/sys/fs/cgroup");
-	return is_own;
+	*strrchr(path, '/') = '\0';
+	return strcmp(path, "/sys/fs/cgroup");
 }
 
 STUB(bool, cgroup_is_frozen, (const char *path), *frozen_of(path))
+
+int cgroup_make(const char *path)
+{
+	POINT();
+	assert_true(is_own(path));
+	if (model->is_in_own)
+		say_wrong("its cgroup is made anew");
+	model->has_own = true;
+	done();
+	return 0;
+}
+
+int cgroup_enter(const char *path, pid_t pid)
+{
+	const char *why;
+
+	POINT();
+	select_pid(pid);
+	model->is_in_own = is_own(path);
+	if (model->is_in_own && !model->has_own)
+		say_wrong("it is moved to a cgroup that is not there");
+	if (!model->is_in_own && !is_whole(&why))
+		say_wrong("it goes back to its cgroup without its %s", why);
+	done();
+	return 0;
+}
+
+int __real_rmdir(const char *path);
+int __wrap_rmdir(const char *path)
+{
+	if (!is_own(path))
+		return __real_rmdir(path);
+	errno = model->has_own ? EBUSY : ENOENT;
+	if (!model->has_own || model->is_in_own)
+		return -1;
+	model->has_own = model->frozen[2] = false;
+	done();
+	return 0;
+}
 
 int cgroup_freeze(const char *path, bool freeze)
 {
@@ -311,13 +374,18 @@ int __wrap_kill(pid_t pid, int signal)
 {
 	const char *why;
 
+	if (pid == PARENT)
+		models->is_parent_stopped = false;
+	if (pid == PARENT)
+		return 0;
 	if (pid < PID || pid >= PID + now->nr)
 		return __real_kill(pid, signal);
 	select_pid(pid);
 	model->stopped = signal == SIGSTOP;
-	if (signal == SIGCONT && !is_whole(&why))
+	models->is_parent_stopped |= model->stopped && model->parent_looks;
+	if (!is_held() && !is_whole(&why))
 		say_wrong("the process is let go without its %s", why);
-	if (signal == SIGCONT && model->queues_stand)
+	if (!is_held() && model->queues_stand)
 		say_wrong("the process is let go while its queues stand");
 	done();
 	return 0;
@@ -655,8 +723,11 @@ int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const 
 	       struct content_tally *tally)
 {
 	POINT();
-	for (size_t i = 0; i < nr_processes; i++)
+	for (size_t i = 0; i < nr_processes; i++) {
 		copy(processes[i], false);
+		if (model->is_in_own && !model->frozen[2])
+			say_wrong("SIGCONT would let it run while its data is copied");
+	}
 	if (models[0].loses_at_fill && models[0].loses_at_fill--)
 		models[0].losses++;
 	done();
@@ -699,6 +770,8 @@ int inject_begin(struct inject *inject)
 	POINT();
 	if (!model->stopped || !model->held)
 		say_wrong("calls are injected into a process that would run when the command dies");
+	if (model->is_in_own && model->frozen[2])
+		say_wrong("calls are injected into a frozen process");
 	if (model->is_limited && !model->memory_mapped)
 		return inject_fail(inject, -ENOMEM, "map memory in it");
 	model->in_call = inject->is_changed = true;
@@ -1069,7 +1142,16 @@ static void expect_whole(unsigned int at)
 		if (model->stopped || model->queues_stand || model->marked)
 			fail_msg("point %u: process %d does not run: %s%s%s", at, i, model->stopped ? "stopped " : "",
 				 model->queues_stand ? "queues " : "", model->marked ? "marked" : "");
+		/* It may not be able to go back. */
+		if (model->has_own && (!model->is_in_own || model->frozen[2]))
+			fail_msg("point %u: process %d: the cgroup of its own is left", at, i);
 	}
+}
+
+/* By the cgroup of its own, and by no signal. */
+static bool is_frozen(void)
+{
+	return model->is_in_own && model->frozen[2] && !model->stopped;
 }
 
 /* What the record of a process says. */
@@ -1122,7 +1204,7 @@ TEST(a_suspended_process_has_freed_what_is_its_own_alone)
 	make_process();
 	assert_int_equal(run(suspend_once, 0, 0), 0);
 	expect_nothing_wrong(0);
-	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	assert_true(is_frozen() && model->queues_stand && model->marked && !model->in_call);
 	/* Left: GTT, what others have, and what a queue needs. */
 	assert_int_equal(model->nr, 3);
 	assert_non_null(find_buffer(1));
@@ -1215,16 +1297,65 @@ TEST(a_command_that_dies_anywhere_loses_nothing)
 		}
 }
 
-/* Nobody else has frozen it. */
-TEST(a_cgroup_that_a_dead_command_has_frozen_is_thawed)
+/* SIGSTOP alone holds it. */
+TEST(without_cgroups_a_command_that_dies_anywhere_loses_nothing)
 {
-	for (unsigned int at = 1, died = 1; died; at++) {
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, died = 1; died; at++) {
+			make_process();
+			model->no_cgroups = true;
+			if (commands[i] == resume_once)
+				assert_int_equal(run(suspend_once, 0, 0), 0);
+			assert_true(commands[i] != resume_once || model->stopped);
+			died = run(commands[i], at, 0) < 0;
+			complete(at);
+		}
+}
+
+TEST(who_is_held_by_a_signal_alone_is_named)
+{
+	struct suspend_info info;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_false(info.report.is_held_by_signal);
+	complete(0);
+	make_process();
+	model->no_cgroups = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_true(model->stopped);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_true(info.report.is_held_by_signal);
+	complete(0);
+}
+
+TEST(a_parent_that_stops_with_its_child_goes_on)
+{
+	for (int was_stopped = 0; was_stopped < 2; was_stopped++) {
 		make_process();
-		model->has_cgroup = true;
-		died = run(suspend_once, at, 0) < 0;
-		complete(at);
-		if (model->frozen[0] || model->frozen[1])
-			fail_msg("point %u: its cgroup stays frozen", at);
+		model->parent_looks = true;
+		model->is_parent_stopped = was_stopped;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		assert_int_equal(model->is_parent_stopped, was_stopped);
+		complete(0);
+		assert_int_equal(model->is_parent_stopped, was_stopped);
+	}
+}
+
+TEST(a_suspended_process_that_is_killed_leaves_nothing)
+{
+	for (int by_state = 0; by_state < 2; by_state++) {
+		struct suspend_info info;
+
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		model->has_ended = true;
+		model->is_in_own = false;
+		assert_true(model->has_own);
+		assert_int_equal(by_state ? suspend_ask(PID, &info) : run(resume_once, 0, 0), 0);
+		assert_false(model->has_own);
+		expect_nothing_wrong(0);
 	}
 }
 
@@ -1258,7 +1389,7 @@ static void expect_all_or_none(unsigned int at)
 {
 	bool is_suspended = state_of(0) == STATE_SUSPENDED;
 
-	if (is_suspended && !(models[1].stopped && models[1].marked))
+	if (is_suspended && !(models[1].is_in_own && models[1].frozen[2] && models[1].marked))
 		fail_msg("point %u: one is suspended, and the other is not", at);
 	if (state_of(1) == STATE_SUSPENDED && !is_suspended)
 		fail_msg("point %u: the second is suspended before the first", at);
@@ -1328,7 +1459,7 @@ TEST(a_process_without_a_gpu_is_known_as_suspended_too)
 	make_processes(2);
 	models[1].no_kfd = true;
 	assert_int_equal(run(suspend_once, 0, 0), 0);
-	assert_true(models[1].stopped && models[1].marked && !models[1].in_call);
+	assert_true(models[1].is_in_own && models[1].frozen[2] && models[1].marked && !models[1].in_call);
 	complete(0);
 }
 
@@ -1380,7 +1511,7 @@ TEST(one_of_several_that_are_suspended_can_be_resumed_alone)
 	assert_int_equal(run(resume_first, 0, 0), 0);
 	assert_int_equal(state_of(0), STATE_RUNNING);
 	assert_int_equal(state_of(1), STATE_SUSPENDED);
-	assert_true(models[1].stopped && !models[0].stopped);
+	assert_true(models[1].is_in_own && !models[0].is_in_own && !models[0].stopped);
 	complete(0);
 }
 
@@ -1417,7 +1548,7 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 		assert_int_equal(model->allocations != 0, unknown);
 		assert_int_equal(model->room, 20 * PAGE);
 		assert_int_equal(model->nr, nr);
-		assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+		assert_true(is_frozen() && model->queues_stand && model->marked && !model->in_call);
 		assert_int_equal(suspend_ask(PID, &info), 0);
 		assert_int_equal(info.state, STATE_SUSPENDED);
 		model->room = room;
@@ -1531,7 +1662,7 @@ TEST(a_reset_behind_the_last_byte_is_no_end_of_a_resume)
 	model->loses_at_fill = 1;
 	assert_int_equal(run(resume_once, 0, 0), 1);
 	expect_nothing_wrong(0);
-	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	assert_true(is_frozen() && model->queues_stand && model->marked && !model->in_call);
 	assert_int_equal(run(resume_once, 0, 0), 0);
 	assert_int_equal(now->reset_minor, MINOR);
 	expect_whole(0);
@@ -1557,7 +1688,7 @@ TEST(a_process_that_can_make_no_calls_stays_suspended_until_it_can)
 	model->is_limited = true;
 	assert_int_equal(run(resume_once, 0, 0), 1);
 	expect_nothing_wrong(0);
-	assert_true(model->stopped && model->queues_stand && model->marked && !model->in_call);
+	assert_true(is_frozen() && model->queues_stand && model->marked && !model->in_call);
 	assert_int_equal(suspend_ask(PID, &info), 0);
 	assert_int_equal(info.state, STATE_SUSPENDED);
 	model->is_limited = false;
@@ -1589,6 +1720,20 @@ TEST(a_process_that_was_stopped_before_stays_so)
 	assert_true(model->stopped && !model->queues_stand && !model->marked);
 }
 
+TEST(a_process_that_is_stopped_while_it_is_suspended_stays_so)
+{
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->stopped = true;
+	model->room = PAGE;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	assert_true(model->stopped && model->is_in_own && model->frozen[2]);
+	model->room = 1 << 20;
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->stopped && !model->queues_stand && !model->has_own);
+}
+
 /* Slurm stops a job by SIGTSTP before it freezes it, and continues it before it thaws it. */
 TEST(a_process_that_is_continued_meanwhile_runs)
 {
@@ -1604,7 +1749,7 @@ TEST(a_process_that_is_continued_meanwhile_runs)
 	model->stopped = false;
 	model->room = PAGE;
 	assert_int_equal(run(resume_once, 0, 0), 1);
-	assert_true(model->stopped);
+	assert_true(is_frozen());
 	model->room = 1 << 20;
 	complete(0);
 	/* While it is saved. */
@@ -1618,11 +1763,10 @@ TEST(a_process_that_is_continued_meanwhile_runs)
 static void suspend_frozen(bool own)
 {
 	make_process();
-	model->has_cgroup = true;
 	model->frozen[own] = true;
 	assert_int_equal(run(suspend_once, 0, 0), 0);
 	expect_nothing_wrong(0);
-	assert_true(model->frozen[0] == !own && model->frozen[1]);
+	assert_true(model->frozen[own] && !model->frozen[!own] && is_frozen());
 }
 
 static bool is_thawed(void)
@@ -1657,13 +1801,12 @@ TEST(an_engine_that_thaws_while_calls_are_made_is_not_overruled)
 {
 	for (int own = 0; own < 2; own++) {
 		make_process();
-		model->has_cgroup = model->is_thawed_meanwhile = true;
+		model->is_thawed_meanwhile = true;
 		model->frozen[own] = true;
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		expect_nothing_wrong(0);
-		assert_false(model->frozen[0]);
-		assert_true(model->frozen[1]);
-		assert_true(is_thawed());
+		assert_false(model->frozen[0] || model->frozen[1]);
+		assert_true(is_frozen() && is_thawed());
 		assert_int_equal(run(resume_once, 0, 0), 0);
 		expect_whole(0);
 		assert_false(model->frozen[0] || model->frozen[1]);
@@ -1674,12 +1817,11 @@ TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
 {
 	for (unsigned int own = 0; own < 2; own++) {
 		make_process();
-		model->has_cgroup = true;
 		model->freezes_own = own;
 		model->freezes_at = 5;
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		expect_nothing_wrong(0);
-		assert_true(model->frozen[own] && model->frozen[1]);
+		assert_true(model->frozen[own] && is_frozen());
 		assert_false(is_thawed());
 		model->frozen[own] = false;
 		assert_true(is_thawed());

@@ -97,7 +97,7 @@ test_hold_SRCS := kernel/hold.c
 test_inject_SRCS := kernel/inject.c kernel/hold.c kernel/rlimits.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_suspend_SRCS := $(wildcard suspend/*.c) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
-test_suspend_LDFLAGS := $(foreach call,kill open mkdir rename unlink fopen list_numbers readlink stat_quietly,-Wl,--wrap=$(call))
+test_suspend_LDFLAGS := $(foreach call,kill open mkdir rmdir rename unlink fopen list_numbers readlink stat_quietly,-Wl,--wrap=$(call))
 test_room_SRCS := kernel/room.c
 test_room_LDFLAGS := -Wl,--wrap=open -Wl,--wrap=fopen
 test_record_SRCS := suspend/record.c suspend/place.c suspend/resets.c kernel/state.c content/crc32c.c amdgpu_plugin_topology.c

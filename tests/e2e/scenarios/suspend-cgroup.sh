@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# A job in a cgroup: frozen by it, also where an engine has frozen one above; its thaw and SIGCONT alone do not let it run
+# A job in a cgroup: frozen in one of its own below it, also where an engine has frozen one above; its thaw and SIGCONT alone do not let it run
 # gpus: 1xmi100
 # tier: all
 
 slice=/sys/fs/cgroup/e2e-slice
 leaf=$slice/leaf
 
-frozen() {
-	grep -q '^frozen 1' "$1/cgroup.events"
+# expect_held: each process of the job is frozen, alone, below its cgroup
+expect_held() {
+	local pid own
+	for pid in "${job_pids[@]}"; do
+		own=$leaf/amdgpu-suspended-$pid
+		[ "$(cat "$own/cgroup.procs")" = "$pid" ] || fail "$own: does not have the process $pid alone"
+		grep -q '^frozen 1' "$own/cgroup.events" || fail "$own: is not frozen"
+		grep -q '^State:.S' "/proc/$pid/status" || fail "pid $pid: is stopped by a signal, too"
+	done
+}
+
+# expect_home: all are where they were
+expect_home() {
+	local dirs
+	dirs=$(find "$leaf" -mindepth 1 -type d)
+	[ -z "$dirs" ] || fail "left: $dirs"
+	[ "$(sort -n "$leaf/cgroup.procs")" = "$(printf '%s\n' "${job_pids[@]}" | sort -n)" ] || fail "not all are in $leaf"
 }
 
 stands_still() {
@@ -16,6 +31,10 @@ stands_still() {
 	generation=$(state_get "$job" generation)
 	sleep 0.5
 	[ "$(state_get "$job" generation)" = "$generation" ]
+}
+
+is_frozen() {
+	grep -q '^frozen 1' "$1/cgroup.events"
 }
 
 mkdir -p "$leaf"
@@ -27,34 +46,48 @@ job_picture
 
 # By the command.
 tool_run suspend --cgroup e2e-slice || fail "suspend: $(<"$work/tool.out")"
-wait_until 5 frozen "$leaf" || fail "the cgroup is not frozen"
+expect_held
 kill -CONT "${job_pids[@]}"
 stands_still || fail "SIGCONT lets a suspended job run"
 tool_run resume --cgroup "$leaf" || fail "resume: $(<"$work/tool.out")"
-! frozen "$leaf" || fail "the cgroup is still frozen"
+expect_home
 expect_unharmed
 
 # By an engine, whose thaw comes first.
 echo 1 >"$slice/cgroup.freeze"
-wait_until 5 frozen "$slice" || fail "the cgroup above is not frozen"
+wait_until 5 is_frozen "$slice" || fail "the cgroup above is not frozen"
 used=$(vram_used)
 tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
 [ "$(vram_used)" -lt "$used" ] || fail "nothing was freed"
+[ "$(<"$slice/cgroup.freeze")" = 1 ] || fail "the engine does not find its cgroup frozen"
 echo 0 >"$slice/cgroup.freeze"
 kill -CONT "${job_pids[@]}"
+expect_held
 stands_still || fail "the engine's thaw lets a suspended job run"
 tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
+expect_home
 expect_unharmed
 
 # Stopped by a signal before, as Slurm does, and by whoever did it thawed and continued.
 kill -TSTP "${job_pids[@]}"
 echo 1 >"$slice/cgroup.freeze"
-wait_until 5 frozen "$slice" || fail "the cgroup above is not frozen"
+wait_until 5 is_frozen "$slice" || fail "the cgroup above is not frozen"
 tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
 echo 0 >"$slice/cgroup.freeze"
 kill -CONT "${job_pids[@]}"
 stands_still || fail "it runs without its memory"
 tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
+expect_home
+expect_unharmed
+
+# Stopped by a signal while it is suspended: so it is when it is resumed.
+tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
+kill -STOP "${job_pids[@]}"
+tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
+expect_home
+for pid in "${job_pids[@]}"; do
+	grep -q '^State:.T' "/proc/$pid/status" || fail "SIGSTOP of a suspended job is lost: $(grep ^State "/proc/$pid/status")"
+done
 kill -CONT "${job_pids[@]}"
 expect_unharmed
 job_end
