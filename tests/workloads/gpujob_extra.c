@@ -571,6 +571,7 @@ static const struct job_extra *const extras[] = {
 	EXTRA("flags", flags_setup, NULL, flags_check, NULL),
 	EXTRA(.name = "bare", .setup = bare_setup),
 	EXTRA("trap", trap_setup, NULL, trap_check, trap_teardown),
+	&job_extra_reads,
 };
 
 #define NR_EXTRAS (sizeof(extras) / sizeof(*extras))

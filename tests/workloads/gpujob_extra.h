@@ -21,7 +21,7 @@ struct job_extra {
 
 /* Each keeps its state to itself: there is one of a kind in a process. */
 extern const struct job_extra job_extra_aql, job_extra_wave, job_extra_code, job_extra_assert, job_extra_idle, job_extra_nap, job_extra_old, job_extra_packets,
-	job_extra_masked, job_extra_threads, job_extra_token, job_extra_discard;
+	job_extra_masked, job_extra_threads, job_extra_token, job_extra_discard, job_extra_reads;
 
 /* The bit of an extra in job_options.extras; 0 for an unknown name. */
 uint64_t job_extra_bit(const char *name);

@@ -6,7 +6,7 @@ WORKLOADS_DIR := build/workloads
 WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay streamer foreignfs devcgroup
 WORKLOADS_BASE := fdpass launch pattern report state
 WORKLOADS_KFD := $(WORKLOADS_BASE) gem kfd kfd_topology sdma
-gpujob_OBJECTS := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token gpujob_discard \
+gpujob_OBJECTS := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token gpujob_discard gpujob_reads \
 	$(WORKLOADS_KFD)
 sharejob_OBJECTS := sharejob sharejob_data sharejob_objects sharejob_send sharejob_steps sharejob_cases \
 	sharejob_later $(WORKLOADS_KFD)
