@@ -283,8 +283,8 @@ static int launch(struct aql_run *run, const struct aql_dispatch *packet, const 
 /* Of that description: the memory that the runtime has allocated for the queue's waves. */
 struct aql_private {
 	u32 tmpring, buffer[4]; /* as registers have them */
-	u64 base, bytes;
-	u32 item_bytes, properties, reserved[2];
+	u64 base, reserved; /* its size, in ROCm 6 alone */
+	u32 item_bytes, properties, reserved2[2];
 	u64 inactive; /* a signal: the queue waits until the runtime has set it to 0 */
 } __packed;
 
@@ -328,8 +328,7 @@ static int take_private(struct aql_run *run, const struct aql_dispatch *packet, 
 	p->private_waves = m.tmpring & 0xfff;
 	p->private_wave_bytes = (m.tmpring >> 12 & 0x1fff) << 10;
 	p->private_size = packet->private_size;
-	if (!p->private_waves || (u64)p->private_waves * p->private_wave_bytes > m.bytes ||
-	    (u64)packet->private_size * GCN_LANES > p->private_wave_bytes)
+	if (!p->private_waves || (u64)packet->private_size * GCN_LANES > p->private_wave_bytes)
 		return wrong(run, "the queue's private memory does not have its size", m.tmpring);
 	return 0;
 }
