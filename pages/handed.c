@@ -27,7 +27,7 @@
 #include "pages/internal.h"
 #include "amdgpu_plugin_util.h"
 
-#define MAX_HANDED     (1u << 16)
+#define MAX_HANDED     (1u << 14) /* 256 processes on 64 GPUs each */
 #define MAX_HANDED_BOS (1u << 20)
 
 #define AWAIT_NAP_MS  5
@@ -45,6 +45,14 @@ struct handed {
 	unsigned int first_bo;
 };
 
+/* A BO, as content_bo has it. */
+struct handed_bo {
+	uint64_t size;
+	int token; /* of the bundle with its dma-buf, and those of its neighbours */
+	uint32_t index, crc32c;
+	bool has_crc32c;
+};
+
 /* In memory that tasks share with criu's main process. Pages that nobody touches cost nothing. */
 struct handed_table {
 	atomic_uint nr, nr_bos;
@@ -54,7 +62,7 @@ struct handed_table {
 	char error_text[FAIL_TEXT_MAX];
 	atomic_bool is_told; /* one process has said it */
 	struct handed list[MAX_HANDED];
-	struct content_bo bos[MAX_HANDED_BOS]; /* dmabuf_fd: token of the bundle with this one, and those around it */
+	struct handed_bo bos[MAX_HANDED_BOS];
 };
 
 struct line {
@@ -100,7 +108,7 @@ static int keep(const int *fds, size_t nr)
 	return bundle < 0 ? fail(bundle, "cannot hand %zu files over to criu's main process: %m", nr) : criu_keep_file(steal_fd(&bundle));
 }
 
-static int keep_dmabufs(struct content_bo *bos, size_t nr)
+static int hand_over_bos(struct handed_bo *handed, const struct content_bo *bos, size_t nr)
 {
 	for (size_t i = 0; i < nr; i += BUNDLE_MAX) {
 		size_t size = bundle_size(nr - i);
@@ -111,8 +119,11 @@ static int keep_dmabufs(struct content_bo *bos, size_t nr)
 		token = keep(fds, size);
 		if (token < 0)
 			return token;
-		for (size_t j = 0; j < size; j++)
-			bos[i + j].dmabuf_fd = token;
+		for (size_t j = i; j < i + size; j++)
+			handed[j] = (struct handed_bo){
+				.size = bos[j].size, .token = token, .index = bos[j].index,
+				.crc32c = bos[j].crc32c, .has_crc32c = bos[j].has_crc32c,
+			};
 	}
 	return 0;
 }
@@ -126,7 +137,8 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	int token;
 
 	if (at >= MAX_HANDED || first > MAX_HANDED_BOS || gpu->nr_bos > MAX_HANDED_BOS - first)
-		return fail(-E2BIG, "more than %u buffers cannot be restored", MAX_HANDED_BOS);
+		return fail(-E2BIG, "more than %u buffers, or processes with more than %u GPUs together, cannot be restored",
+			    MAX_HANDED_BOS, MAX_HANDED);
 	token = keep(fds, gpu->streaming ? 1 : ARRAY_SIZE(fds));
 	if (token < 0)
 		return token;
@@ -137,9 +149,7 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	handed->first_bo = first;
 	handed->gpu = *gpu;
 	handed->gpu.render_fd = token;
-	if (gpu->nr_bos)
-		memcpy(&table->bos[first], gpu->bos, gpu->nr_bos * sizeof(*gpu->bos));
-	token = keep_dmabufs(&table->bos[first], gpu->nr_bos);
+	token = hand_over_bos(&table->bos[first], gpu->bos, gpu->nr_bos);
 	if (token < 0)
 		return token;
 	atomic_store(&handed->state, HANDED);
@@ -237,7 +247,7 @@ static void put_back(struct content_gpu *gpu)
 	pages_close(gpu);
 }
 
-static int take_dmabufs(struct content_gpu *gpu, const struct content_bo *bos, size_t nr)
+static int take_bos(struct content_gpu *gpu, const struct handed_bo *bos, size_t nr)
 {
 	int err = 0;
 
@@ -248,10 +258,14 @@ static int take_dmabufs(struct content_gpu *gpu, const struct content_bo *bos, s
 		size_t size = bundle_size(nr - gpu->nr_bos);
 		int fds[BUNDLE_MAX];
 
-		err = take(bos[gpu->nr_bos].dmabuf_fd, fds, size);
+		err = take(bos[gpu->nr_bos].token, fds, size);
 		for (size_t i = 0; !err && i < size; i++) {
-			gpu->bos[gpu->nr_bos] = bos[gpu->nr_bos];
-			gpu->bos[gpu->nr_bos++].dmabuf_fd = fds[i];
+			const struct handed_bo *bo = &bos[gpu->nr_bos];
+
+			gpu->bos[gpu->nr_bos++] = (struct content_bo){
+				.dmabuf_fd = fds[i], .index = bo->index, .size = bo->size,
+				.crc32c = bo->crc32c, .has_crc32c = bo->has_crc32c,
+			};
 		}
 	}
 	return err;
@@ -273,7 +287,7 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 	gpu->render_fd = fds[0];
 	if (!gpu->streaming)
 		gpu->pages_fd = fds[1];
-	err = take_dmabufs(gpu, &table->bos[handed->first_bo], handed->gpu.nr_bos);
+	err = take_bos(gpu, &table->bos[handed->first_bo], handed->gpu.nr_bos);
 	if (err || !gpu->streaming)
 		return err ? err : 1;
 	gpu->pages_fd = pages_image_open(handed->id, gpu->gpu_id, gpu->pages_name);
