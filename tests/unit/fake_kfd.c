@@ -432,6 +432,15 @@ static void fill_render_file(void)
 	fake_gem_describe(stopped.bos[0], "token");
 }
 
+static void link_to(const char *target, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
+	if (symlink(target, path))
+		die(path);
+}
+
 static void add_stranger(void)
 {
 	struct stat st;
@@ -440,19 +449,13 @@ static void add_stranger(void)
 		die("memfd");
 	put(text_of("pos:\t0\nino:\t%lu\nexp_name:\tdrm\n", (unsigned long)st.st_ino),
 	    "proc/4712/task/4712/fdinfo/21");
+	put("", "proc/4712/task/4712/fd/none"); /* makes the directory */
+	link_to("/dev/null", "proc/4712/task/4712/fd/0");
+	link_to("/dmabuf:", "proc/4712/task/4712/fd/21");
 	stranger_file = open_device("dri/renderD128", FAKE_RENDER_A);
 	fake_gem_give(stranger_file, 1, stopped.bos[0]);
 	fake_gem_add_bo(stopped.bos[0]);
 	fake_gem_free_bo(stopped.bos[0]);
-}
-
-static void link_to(const char *target, const char *name)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s", fake_root, name);
-	if (symlink(target, path))
-		die(path);
 }
 
 static void open_foreign_dmabuf(void)
