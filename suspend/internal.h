@@ -59,6 +59,7 @@ struct record_head {
 	uint32_t was_stopped;
 	int64_t since;
 	uint32_t is_stopped;		/* by SIGSTOP of this command, on top of was_stopped */
+	uint32_t by_home;		/* @home itself is frozen, and SIGSTOP stays: it has no cgroup of its own */
 	int32_t kfd_number;		/* of the process' descriptor */
 	struct inject_thread thread;
 	char follows[PATH_MAX]; /* suspend_target.follows */
@@ -119,9 +120,9 @@ void record_remove(const struct record_head *head);
  */
 int record_write_count(const struct process *process, uint32_t nr);
 int record_read_count(const struct process *process, uint32_t *ret);
-/* The cgroup of its own, in which it is while it is suspended. False: it has none. */
+/* The cgroup that is frozen while it is suspended. False: there is none. */
 bool record_cgroup(const struct record_head *head, char path[PATH_MAX]);
-/* If there is one, and nothing is in it. */
+/* Removes it, if it is its own and nothing is in it. That of others is thawed when the process has ended. */
 void record_remove_cgroup(const struct record_head *head);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);

@@ -402,15 +402,18 @@ int record_read(struct process *process)
 
 bool record_cgroup(const struct record_head *head, char path[PATH_MAX])
 {
-	return head->home[0] &&
-	       snprintf(path, PATH_MAX, "%s/amdgpu-suspended-%d", head->home, head->pid) < PATH_MAX;
+	if (head->by_home)
+		return snprintf(path, PATH_MAX, "%s", head->home) < PATH_MAX;
+	return head->home[0] && snprintf(path, PATH_MAX, "%s/amdgpu-suspended-%d", head->home, head->pid) < PATH_MAX;
 }
 
 void record_remove_cgroup(const struct record_head *head)
 {
 	char path[PATH_MAX];
 
-	if (record_cgroup(head, path) && rmdir(path) && errno != ENOENT)
+	if (head->by_home && !record_is_alive(head))
+		cgroup_freeze(head->home, false);
+	else if (!head->by_home && record_cgroup(head, path) && rmdir(path) && errno != ENOENT)
 		pr_warn("%s: cannot be removed: %s\n", path, strerror(errno));
 }
 

@@ -16,6 +16,9 @@
  * threads finds no child stopped. That of a process with one thread does, and may stop itself for it, as su does: it is
  * continued in the end.
  *
+ * Below a cgroup that others have frozen, a process can stay where it is (is_frozen_above()): that cgroup is frozen, and SIGSTOP
+ * stays as well.
+ *
  * Without cgroup v2, below a threaded cgroup, or at a limit for cgroups, SIGSTOP alone holds the process, which is said.
  */
 #define _GNU_SOURCE
@@ -32,8 +35,29 @@ static bool is_in_own_cgroup(const struct record_head *head, char own[PATH_MAX])
 	return record_cgroup(head, own) && cgroup_of(head->pid, now) && !strcmp(now, own);
 }
 
+/*
+ * Slurm signals and kills what is in its cgroups for tasks alone, not below them, and freezes one above. Where that is so, and
+ * nobody else is there, the process stays in it.
+ */
+static bool is_frozen_above(const struct cut *cut, const char *home)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	bool is_above = false, ret = !cgroup_processes(home, true, &pids, &nr);
+
+	for (size_t i = 0; ret && i < nr; i++)
+		ret = cut_has(cut, pids[i]);
+	for (size_t i = 0; ret && i < cut->nr_thawed; i++) {
+		const char *path = cut->thawed[i].path;
+
+		ret = strcmp(path, home);
+		is_above = is_above || (!strncmp(path, home, strlen(path)) && home[strlen(path)] == '/');
+	}
+	return ret && is_above;
+}
+
 /* The record knows of the cgroup before it is there. */
-static int make_own_cgroup(struct process *process)
+static int make_own_cgroup(const struct cut *cut, struct process *process)
 {
 	struct record_head *head = &process->head;
 	char own[PATH_MAX];
@@ -42,7 +66,10 @@ static int make_own_cgroup(struct process *process)
 	record_remove_cgroup(head);
 	if (!cgroup_of(head->pid, head->home))
 		return -ENOENT;
+	head->by_home = is_frozen_above(cut, head->home);
 	err = record_cgroup(head, own) ? record_write(process) : -ENAMETOOLONG;
+	if (!err && head->by_home)
+		return cgroup_freeze(own, true);
 	if (!err)
 		err = cgroup_make(own);
 	if (!err)
@@ -62,7 +89,7 @@ static const char *why_no_cgroup(int err)
 }
 
 /* From now on it is frozen. False: it cannot be, which has been said. */
-static bool freeze_process(struct process *process)
+static bool freeze_process(const struct cut *cut, struct process *process)
 {
 	struct record_head *head = &process->head;
 	char own[PATH_MAX];
@@ -72,7 +99,7 @@ static bool freeze_process(struct process *process)
 		return !cgroup_freeze(own, true);
 	if (process->has_no_cgroup)
 		return false;
-	err = make_own_cgroup(process);
+	err = make_own_cgroup(cut, process);
 	head->report.is_held_by_signal = process->has_no_cgroup = err;
 	if (!err)
 		return true;
@@ -83,6 +110,7 @@ static bool freeze_process(struct process *process)
 			head->pid, why_no_cgroup(err));
 	record_remove_cgroup(head);
 	head->home[0] = '\0';
+	head->by_home = false;
 	return false;
 }
 
@@ -244,7 +272,7 @@ void still_freeze(struct cut *cut)
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (is_changed(process) && freeze_process(process))
+		if (is_changed(process) && freeze_process(cut, process) && !process->head.by_home)
 			continue_process(process);
 		if (is_changed(process))
 			record_write(process);
@@ -255,8 +283,11 @@ void still_freeze(struct cut *cut)
 static void leave_own_cgroup(const struct record_head *head)
 {
 	char own[PATH_MAX];
-	int err = is_in_own_cgroup(head, own) ? cgroup_enter(head->home, head->pid) : 0;
+	bool is_in_own = is_in_own_cgroup(head, own);
+	int err = is_in_own && !head->by_home ? cgroup_enter(head->home, head->pid) : 0;
 
+	if (is_in_own && head->by_home)
+		err = cgroup_freeze(own, false);
 	if (!err || err == -ESRCH)
 		return;
 	cgroup_freeze(own, false);

@@ -33,6 +33,7 @@ STUB(int, task_in_initial_pid_ns, (void), is_initial_ns)
 STUB(bool, cgroup_of, (pid_t pid, char path[PATH_MAX]), false)
 STUB(bool, cgroup_above, (char *path), false)
 STUB(bool, cgroup_is_frozen, (const char *path), false)
+STUB(int, cgroup_freeze, (const char *path, bool freeze), 0)
 
 bool image_name_parse(const char *name, struct image_name *ret)
 {

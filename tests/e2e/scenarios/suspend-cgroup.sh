@@ -18,6 +18,12 @@ expect_held() {
 	done
 }
 
+# expect_held_at_home: an engine that has frozen a cgroup above finds them where they were; that cgroup is frozen, too
+expect_held_at_home() {
+	expect_home
+	[ "$(<"$leaf/cgroup.freeze")" = 1 ] || fail "$leaf is not frozen"
+}
+
 # expect_home: all are where they were
 expect_home() {
 	local dirs
@@ -60,9 +66,9 @@ used=$(vram_used)
 tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
 [ "$(vram_used)" -lt "$used" ] || fail "nothing was freed"
 [ "$(<"$slice/cgroup.freeze")" = 1 ] || fail "the engine does not find its cgroup frozen"
+expect_held_at_home
 echo 0 >"$slice/cgroup.freeze"
 kill -CONT "${job_pids[@]}"
-expect_held
 stands_still || fail "the engine's thaw lets a suspended job run"
 tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
 expect_home
@@ -73,6 +79,7 @@ kill -TSTP "${job_pids[@]}"
 echo 1 >"$slice/cgroup.freeze"
 wait_until 5 is_frozen "$slice" || fail "the cgroup above is not frozen"
 tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
+expect_held_at_home
 echo 0 >"$slice/cgroup.freeze"
 kill -CONT "${job_pids[@]}"
 stands_still || fail "it runs without its memory"
