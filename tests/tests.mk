@@ -86,7 +86,11 @@ $(EXISTING): $(BUILD)/interop/%/amdgpu_plugin.so: tests/interop/build-existing
 ROCM_NEWER := $(BUILD)/interop/rocm/version
 $(ROCM_NEWER): tests/interop/get-rocm
 	tests/interop/get-rocm $(@D)
-interop: $(EXISTING) $(ROCM_NEWER)
+# RCCL, with the runtimes that it needs.
+RCCL := $(BUILD)/interop/rccl/version
+$(RCCL): tests/interop/get-rocm tests/interop/unpack-gpu
+	tests/interop/get-rocm $(@D) librccl1 librocm-smi64-7
+interop: $(EXISTING) $(ROCM_NEWER) $(RCCL)
 .PHONY: interop
 
 # ---- what people run ----

@@ -3,7 +3,7 @@
 # To be included from the top directory of the tree; target: workloads.
 
 WORKLOADS_DIR := build/workloads
-WORKLOADS_PROGRAMS := gpujob hsajob hipjob sharejob shareplay streamer foreignfs devcgroup
+WORKLOADS_PROGRAMS := gpujob hsajob hipjob rccljob sharejob shareplay streamer foreignfs devcgroup
 WORKLOADS_BASE := fdpass launch pattern report state
 WORKLOADS_KFD := $(WORKLOADS_BASE) gem kfd kfd_topology sdma
 gpujob_OBJECTS := gpujob gpujob_gpu gpujob_check gpujob_options gpujob_extra gpujob_threads gpujob_aql gpujob_busy gpujob_token gpujob_discard gpujob_reads \
@@ -17,6 +17,9 @@ hsajob_LIBS := -lhsa-runtime64 -ldl
 # On the HIP runtime, which is looked up where it runs.
 hipjob_OBJECTS := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair $(WORKLOADS_BASE)
 hipjob_LIBS := -ldl
+# On RCCL, likewise.
+rccljob_OBJECTS := rccljob hip pair $(WORKLOADS_BASE)
+rccljob_LIBS := -ldl
 # Not a workload: stands in for criu-image-streamer.
 streamer_OBJECTS := streamer fdpass report
 # Nor this: a file system of somebody else's.
