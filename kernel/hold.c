@@ -242,6 +242,8 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 
 	*ret = (struct hold){ .pid = pid };
 	err = seize_all(ret);
+	/* SIGSTOP may be on its way. */
+	ret->was_stopped |= (proc_status(pid, "ShdPnd", 16) & 1ull << (SIGSTOP - 1)) != 0;
 	if (!err && calls)
 		err = suspend_seccomp(pid);
 	if (err)
@@ -249,12 +251,12 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 	return err;
 }
 
-/* SIGCONT has its effect at once, and then waits for the process to take it. SIGSTOP may be on its way. */
+/* SIGCONT has its effect at once, and then waits for the process to take it. */
 bool hold_is_stopped(const struct hold *hold)
 {
 	uint64_t pending = proc_status(hold->pid, "ShdPnd", 16);
 
-	return (hold->was_stopped || pending & 1ull << (SIGSTOP - 1)) && !(pending & 1ull << (SIGCONT - 1));
+	return hold->was_stopped && !(pending & 1ull << (SIGCONT - 1));
 }
 
 /* One that does not stand still goes with the tracer's end. */

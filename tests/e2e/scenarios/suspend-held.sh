@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Nothing but resume lets a suspended job run: one that reads VRAM by the CPU would die at once of a thaw, SIGTERM and SIGCONT, in any order
+# gpus: 1xmi100-256m
+# tier: all
+# seconds: 300
+
+slice=/sys/fs/cgroup/e2e-held
+unit=$slice/job
+
+is_resumed() {
+	tool_run resume "${job_pids[@]}" || fail "$1: resume: $(<"$work/tool.out")"
+	[ -z "$(find "$slice" -name 'amdgpu-suspended-*')" ] || fail "$1: a cgroup is left"
+}
+
+# is_done: a job that has had SIGTERM checks all its bytes, gives all back and ends
+is_done() {
+	wait_until "$job_limit" no_process "${job_pids[0]}" || fail "$1: the job does not end: $(state_get "$job" phase)"
+	[ "$(state_get "$job" phase)" = "done" ] || fail "$1: $(state_get "$job" phase): $(job_message)"
+	expect_no_objects
+}
+
+mkdir -p "$unit"
+for order in "thaw TERM CONT" "TERM CONT thaw" "CONT thaw TERM" "TERM thaw CONT"; do
+	job_start --vram 8M --extra reads
+	echo "${job_pids[0]}" >"$unit/cgroup.procs"
+	echo 1 >"$unit/cgroup.freeze"
+	job_suspend
+	for step in $order; do
+		if [ "$step" = thaw ]; then
+			echo 0 >"$unit/cgroup.freeze"
+		else
+			kill -"$step" "${job_pids[0]}"
+		fi
+		sleep 0.3
+		alive "${job_pids[0]}" || fail "$order: dead after $step"
+	done
+	is_resumed "$order"
+	is_done "$order"
+done
+
+# Its parent is su, which stops with a child that it finds stopped.
+rm -f "$job"
+setsid su -s /bin/sh root -c "exec '$gpujob' --state '$job' --vram 8M --extra reads" >"$work/su.out" 2>&1 &
+parent=$!
+wait_until 60 grep -qs '^phase running' "$job" || fail "the job below su does not start: $(<"$work/su.out")"
+job_pids=("$(state_get "$job" pid)")
+for ((n = 0; n < 3; n++)); do
+	job_suspend
+	kill -CONT "$parent" "${job_pids[0]}"
+	sleep 0.3
+	alive "${job_pids[0]}" || fail "su lets the job run without its memory"
+	job_resume
+	expect_right
+	grep -q '^State:.S' "/proc/$parent/status" || fail "su stays stopped: $(grep ^State "/proc/$parent/status")"
+done
+kill -TERM "${job_pids[0]}"
+wait "$parent" || true
+is_done "below su"
+
+# Killed while it is suspended: nothing stays frozen, nothing stays in memory.
+job_start --vram 8M
+echo "${job_pids[0]}" >"$unit/cgroup.procs"
+job_suspend
+[ -d "$unit/amdgpu-suspended-${job_pids[0]}" ] || fail "it is in no cgroup of its own"
+kill -KILL "${job_pids[0]}"
+expect_gone
+tool_run state || true
+[ -z "$(find "$slice" -name 'amdgpu-suspended-*')" ] || fail "the cgroup of a job that was killed is left"
+rmdir "$unit" "$slice"
