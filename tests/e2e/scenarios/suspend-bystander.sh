@@ -12,7 +12,7 @@ setsid sleep 1000 </dev/null >/dev/null 2>&1 &
 sleeper=$!
 job_picture
 tool_run suspend "${job_pids[@]}" "$sleeper" || fail "suspend: $(<"$work/tool.out")"
-[ "$(awk '$1 == "State:" { print $2 }' "/proc/$sleeper/status")" = T ] || fail "it runs: $(grep State "/proc/$sleeper/status")"
+[ "$(find "/proc/$sleeper/fd" -lname '*amdgpu-suspended*')" ] || fail "nothing says that it is suspended"
 ! tool_run check "$sleeper" || fail "check: $(<"$work/tool.out")"
 grep -q 'is suspended, and its GPU memory is not there' "$work/tool.out" || fail "check: $(<"$work/tool.out")"
 images_new
@@ -89,3 +89,4 @@ if echo +memory >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null; then
 	echo -memory >/sys/fs/cgroup/cgroup.subtree_control
 fi
 expect_unharmed
+job_end
