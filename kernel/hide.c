@@ -71,9 +71,9 @@ static int enter_filtered_cgroup(struct hide *hide, const uint32_t *minors, size
 	if (dir < 0)
 		err = fail(-errno, "opening a cgroup: %m");
 	if (!err && (err = devfilter_attach(dir, minors, nr_minors)))
-		fail(err, "device filter (BPF) of a cgroup: %m");
+		err = fail(err, "device filter (BPF) of a cgroup: %m");
 	else if (!err && (err = enter_cgroup(dir)))
-		fail(err, "entering a cgroup: %m");
+		err = fail(err, "entering a cgroup: %m");
 	if (!err)
 		return 0;
 	remove_cgroup(hide);

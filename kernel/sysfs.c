@@ -310,7 +310,7 @@ static int read_attempt(const struct reader *rd, struct topology **ret)
 		return err;
 	err = list_numbers(rd->root_fd, "nodes", &numbers, &nr);
 	if (err)
-		fail(err, "%s/nodes: cannot list: %m", rd->root);
+		err = fail(err, "%s/nodes: cannot list: %m", rd->root);
 	for (size_t i = 0; !err && i < nr; i++)
 		err = read_node(rd, t, (uint32_t)numbers[i]);
 	/* Whether the machine has changed since; when that cannot be told, it has not. */

@@ -116,10 +116,10 @@ static void join_line(struct cut *cut)
 	snprintf(name, sizeof(name), FILE_NAME, cut->waits_since);
 	snprintf(made, sizeof(made), "%s.%d.new", name, getpid());
 	fd = openat(dir, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || write_needs(cut, fd) || renameat2(dir, made, dir, name, RENAME_NOREPLACE))
-		unlinkat(dir, made, 0);
-	else
+	/* Nobody sees it before it is locked and whole. */
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !write_needs(cut, fd) && !linkat(dir, made, dir, name, 0))
 		cut->line = steal_fd(&fd);
+	unlinkat(dir, made, 0);
 }
 
 void vram_leave(struct cut *cut)
