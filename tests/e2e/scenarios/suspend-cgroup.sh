@@ -87,5 +87,15 @@ tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
 expect_home
 expect_unharmed
 
+# Stopped by a signal while it is suspended: so it is when it is resumed.
+tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
+kill -STOP "${job_pids[@]}"
+tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
+expect_home
+for pid in "${job_pids[@]}"; do
+	grep -q '^State:.T' "/proc/$pid/status" || fail "SIGSTOP of a suspended job is lost: $(grep ^State "/proc/$pid/status")"
+done
+kill -CONT "${job_pids[@]}"
+expect_unharmed
 job_end
 rmdir "$leaf" "$slice"
