@@ -465,12 +465,13 @@ static void undo_all(struct cut *cut)
 	}
 }
 
-static int wait_frozen(struct cut *cut)
+/* No call is made meanwhile: whoever is in a cgroup of its own is frozen in it. */
+static int while_frozen(struct cut *cut, int (*work)(struct cut *cut))
 {
 	int err, end;
 
 	still_for_pause(cut);
-	err = vram_wait(cut);
+	err = work(cut);
 	end = still_for_calls(cut);
 	return err ? err : end;
 }
@@ -480,7 +481,7 @@ static int wait_frozen(struct cut *cut)
 static int have_all_again(struct cut *cut)
 {
 	double pause = FIRST_PAUSE;
-	int err = wait_frozen(cut);
+	int err = while_frozen(cut, vram_wait);
 
 	if (!err)
 		err = make_all(cut);
@@ -490,7 +491,7 @@ static int have_all_again(struct cut *cut)
 			return vram_fail(cut);
 		usleep((useconds_t)(pause * 1e6));
 		pause = pause < LAST_PAUSE ? 2 * pause : pause;
-		err = wait_frozen(cut);
+		err = while_frozen(cut, vram_wait);
 		if (!err)
 			err = make_all(cut);
 	}
@@ -596,23 +597,13 @@ static int let_all_run(struct cut *cut)
 	return err;
 }
 
-static int fill_frozen(struct cut *cut)
-{
-	int err, end;
-
-	still_for_pause(cut);
-	err = fill_all(cut);
-	end = still_for_calls(cut);
-	return err ? err : end;
-}
-
 static int make_and_fill(struct cut *cut, struct suspend_times *times)
 {
 	int err = have_all_again(cut);
 
 	times->stopped = monotonic_seconds() - cut->began;
 	if (!err)
-		err = fill_frozen(cut);
+		err = while_frozen(cut, fill_all);
 	if (!err)
 		err = check_filled(cut);
 	if (err)

@@ -1376,18 +1376,23 @@ TEST(a_resume_of_what_a_killed_suspend_has_left_may_die_too)
 		}
 }
 
+static int bring_back(const struct suspend_target *target)
+{
+	struct suspend_result result = { 0 };
+	int err = suspend_back(target, 0, &settings, &result);
+
+	if (!err)
+		now->reset_minor = result.reports[0].reset_minor;
+	free(result.reports);
+	return err == -ENOENT ? 0 : err;
+}
+
 /* The command that was killed has a parent, which takes back what it has left, be it suspended. */
 static int take_back(void)
 {
 	const struct suspend_target target = { .id = 0x5eed };
-	struct suspend_result result = { 0 };
-	int err = suspend_back(&target, 0, &settings, &result);
 
-	if (!err)
-		now->reset_minor = result.reports[0].reset_minor;
-
-	free(result.reports);
-	return err == -ENOENT ? 0 : err;
+	return bring_back(&target);
 }
 
 /* Either all is suspended, or what is not so is "half", and comes back with any of the others. */
@@ -1404,14 +1409,8 @@ static void expect_all_or_none(unsigned int at)
 static int resume_first(void)
 {
 	const struct suspend_target target = { .pids = pids, .nr = 1 };
-	struct suspend_result result = { 0 };
-	int err = suspend_back(&target, 0, &settings, &result);
 
-	if (!err)
-		now->reset_minor = result.reports[0].reset_minor;
-
-	free(result.reports);
-	return err == -ENOENT ? 0 : err;
+	return bring_back(&target);
 }
 
 TEST(several_processes_are_suspended_all_or_none_whenever_the_command_dies)
