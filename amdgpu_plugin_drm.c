@@ -65,9 +65,6 @@ _Static_assert(sizeof(struct gem_va) == 64, "ABI");
 /* The driver's version in Linux 6.16. */
 #define HAS_TIMELINES 64
 
-/* The last context that a file can have (amdgpu_ctx.c of Linux). */
-#define MAX_CONTEXT 4095
-
 /* ---- limits of the plugin ---- */
 
 /* Clearing takes microseconds; a GPU that hangs is reset after some seconds. */
@@ -497,7 +494,7 @@ int drm_count_contexts(int fd, uint32_t *ret)
 	uint32_t last = 0;
 
 	*ret = 0;
-	for (uint32_t id = 1; id <= last + FEW_GAP && id <= MAX_CONTEXT; id++) {
+	for (uint32_t id = 1; id <= last + FEW_GAP; id++) {
 		union drm_amdgpu_ctx args = { .in = { .op = AMDGPU_CTX_OP_GET_STABLE_PSTATE, .ctx_id = id } };
 		int err = drm_call(fd, DRM_IOCTL_AMDGPU_CTX, &args);
 

@@ -90,16 +90,16 @@ TEST(a_file_without_any_is_asked_little)
 	assert_in_range(nr_calls, 2, 1100);
 }
 
-TEST(the_last_context_is_found)
+/* Linux 7.3 has no last number; before, it is 4095. */
+TEST(more_contexts_than_older_kernels_have_are_found)
 {
-	uint32_t numbers[4096], nr_contexts = 0;
+	uint32_t numbers[5001] = { 0 }, nr_contexts = 0;
 
-	for (uint32_t i = 0; i < 4095; i++)
+	for (uint32_t i = 0; i < 5000; i++)
 		numbers[i] = i + 1;
-	numbers[4095] = 0;
 	there = numbers;
 	assert_int_equal(drm_count_contexts(3, &nr_contexts), 0);
-	assert_int_equal(nr_contexts, 4095);
+	assert_int_equal(nr_contexts, 5000);
 }
 
 UNIT_MAIN(NULL, NULL)
