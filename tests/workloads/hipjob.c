@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "hipjob_memory.h"
+#include "job.h"
 #include "launch.h"
 #include "report.h"
-#include "state.h"
 
 #define BUFFER_BYTES (256u << 10)
 #define PACE_NS	     10000000
@@ -28,95 +28,68 @@ static const char usage[] =
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
 
 struct process {
-	const char *state_path, *code;
-	bool background;
-	int ready_fd; /* tells who waits for --background; -1: nobody */
+	struct job job;
+	const char *code;
 	struct hip_job hip;
 	struct hip_share share;
-	struct state_file state;
-	sigset_t signals;
 };
 
-static int phase_set(struct process *process, const char *phase)
+static void describe(struct job *job)
 {
-	state_begin(&process->state, phase);
-	state_line(&process->state, "hip %d", process->hip.version);
-	return state_end(&process->state);
+	state_line(&job->state, "hip %d", ((struct process *)job)->hip.version);
 }
 
-static int verify(struct process *process)
+static int check(struct job *job)
 {
-	int err = phase_set(process, "verifying");
-
-	process->state.verified_bytes = 0;
-	err = err ? err : hip_job_check(&process->hip, process->state.generation, &process->state.verified_bytes);
-	if (!err)
-		process->state.verifies++;
-	return err;
+	return hip_job_check(&((struct process *)job)->hip, job->state.generation, &job->state.verified_bytes);
 }
 
 /* Both processes stop after the same generation, at the request of the first. */
-static int loop(struct process *process)
+static int loop(struct job *job)
 {
+	struct process *process = (struct process *)job;
 	const struct timespec pace = { .tv_nsec = PACE_NS };
 	bool asked = false, stop = false;
 	int err = 0;
 
 	while (!err && !stop) {
-		int signal = sigtimedwait(&process->signals, NULL, &pace);
+		int signal = sigtimedwait(&job->signals, NULL, &pace);
 
 		asked = asked || signal == SIGTERM;
 		stop = asked;
 		if (signal == SIGUSR1)
-			err = verify(process);
-		err = err ? err : hip_job_round(&process->hip, process->state.generation);
+			err = job_verify(job);
+		err = err ? err : hip_job_round(&process->hip, job->state.generation);
 		if (process->code)
-			err = err ? err : hip_kernels_round(&process->hip, process->state.generation);
+			err = err ? err : hip_kernels_round(&process->hip, job->state.generation);
 		err = err ? err : hip_share_round(&process->share, &stop);
-		process->state.generation += !err;
-		err = err ? err : phase_set(process, "running");
+		job->state.generation += !err;
+		err = err ? err : job_phase(job, "running");
 	}
 	return err;
 }
 
-static int setup(struct process *process)
+static int setup(struct job *job)
 {
-	int err = phase_set(process, "starting");
+	struct process *process = (struct process *)job;
+	int err = hip_job_open(&process->hip, BUFFER_BYTES);
 
-	err = err ? err : hip_job_open(&process->hip, BUFFER_BYTES);
 	err = err ? err : hip_share_open(&process->share, &process->hip);
 	if (process->code)
-		err = err ? err : hip_kernels_open(&process->hip, process->code, process->state.generation);
-	err = err ? err : phase_set(process, "running");
+		err = err ? err : hip_kernels_open(&process->hip, process->code, job->state.generation);
+	err = err ? err : job_phase(job, "running");
 	if (!err)
-		launch_ready(&process->ready_fd);
+		launch_ready(&job->ready_fd);
 	return err;
 }
 
-static int process_run(struct process *process)
+static int close_all(struct job *job)
 {
-	int err = state_open(&process->state, process->state_path, process->share.pair.number);
+	struct process *process = (struct process *)job;
+	int err = process->code ? hip_kernels_close(&process->hip, job->state.generation) : 0;
 
-	/* Before the runtime starts threads of its own, which inherit it. */
-	sigemptyset(&process->signals);
-	sigaddset(&process->signals, SIGUSR1);
-	sigaddset(&process->signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &process->signals, NULL);
-	err = err ? err : setup(process);
-	err = err ? err : loop(process);
-	err = err ? err : verify(process);
-	if (process->code)
-		err = err ? err : hip_kernels_close(&process->hip, process->state.generation);
 	err = err ? err : hip_share_close(&process->share);
-	err = err ? err : hip_job_close(&process->hip);
-	if (err)
-		process->share.pair.control->failed = true;
-	err = err ? err : pair_wait(&process->share.pair);
-	err = err ? err : phase_set(process, "done");
-	if (!err)
-		return 0;
-	phase_set(process, "failed");
-	return 1;
+	return err ? err : hip_job_close(&process->hip);
 }
 
 static bool sharing_take(const char *text, enum hip_sharing *ret)
@@ -142,15 +115,15 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 	while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 's')
-			process->state_path = optarg;
+			process->job.state_path = optarg;
 		else if (option == 'd')
-			process->background = true;
+			process->job.background = true;
 		else if (option == 'k')
 			process->code = optarg;
 		else
 			good = option == 'x' && sharing_take(optarg, &process->share.kind);
 	}
-	if (good && optind == argc && process->state_path && process->share.kind != HIP_SHARINGS)
+	if (good && optind == argc && process->job.state_path && process->share.kind != HIP_SHARINGS)
 		return true;
 	fputs(usage, stderr);
 	return false;
@@ -158,14 +131,12 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 int main(int argc, char **argv)
 {
-	static struct process process = { .ready_fd = -1, .share.kind = HIP_SHARINGS };
+	static const struct job_steps steps = { describe, setup, loop, check, close_all };
+	static struct process process = { .job = { .steps = &steps, .ready_fd = -1 }, .share.kind = HIP_SHARINGS };
 
 	report_name("hipjob");
 	if (!options_parse(argc, argv, &process))
 		return 2;
-	if (process.background && launch_background(process.state_path, 2, &process.ready_fd))
-		return 1;
-	if (pair_fork(&process.share.pair))
-		return 1;
-	return process_run(&process);
+	process.share.pair = &process.job.pair;
+	return job_run(&process.job, 2);
 }

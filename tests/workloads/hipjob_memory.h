@@ -74,7 +74,7 @@ enum hip_sharing { HIP_SHARE_NOTHING, HIP_SHARE_IPC, HIP_SHARE_VMM, HIP_SHARINGS
 
 struct hip_share {
 	enum hip_sharing kind;
-	struct pair pair; /* the first process allocates */
+	struct pair *pair; /* the first process allocates */
 	struct pair_memory halves;
 	struct hip_job *job;
 	uint64_t bytes;

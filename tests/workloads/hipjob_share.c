@@ -18,8 +18,8 @@ struct ipc_handles {
 
 static struct ipc_handles *ipc_handles(struct hip_share *share)
 {
-	_Static_assert(sizeof(struct ipc_handles) <= sizeof(share->pair.control->token), "both fit");
-	return (struct ipc_handles *)share->pair.control->token;
+	_Static_assert(sizeof(struct ipc_handles) <= sizeof(share->pair->control->token), "both fit");
+	return (struct ipc_handles *)share->pair->control->token;
 }
 
 static int ipc_create(struct hip_share *share, struct ipc_handles *handles)
@@ -29,7 +29,7 @@ static int ipc_create(struct hip_share *share, struct ipc_handles *handles)
 	err = err ? err : HIP(IpcGetMemHandle, &handles->memory, share->memory);
 	err = err ? err : HIP(EventCreateWithFlags, &share->event, HIP_NO_TIMING | HIP_INTERPROCESS);
 	err = err ? err : HIP(IpcGetEventHandle, &handles->event, share->event);
-	return err ? err : pair_meet(&share->pair);
+	return err ? err : pair_meet(share->pair);
 }
 
 static int ipc_open(struct hip_share *share)
@@ -37,9 +37,9 @@ static int ipc_open(struct hip_share *share)
 	const struct ipc_handles *handles = ipc_handles(share);
 	int err;
 
-	if (!share->pair.number)
+	if (!share->pair->number)
 		return ipc_create(share, ipc_handles(share));
-	err = pair_meet(&share->pair);
+	err = pair_meet(share->pair);
 	err = err ? err : HIP(IpcOpenMemHandle, &share->memory, handles->memory, HIP_IPC_LAZY_PEER_ACCESS);
 	return err ? err : HIP(IpcOpenEventHandle, &share->event, handles->event);
 }
@@ -49,9 +49,9 @@ static int ipc_signal(struct hip_share *share)
 {
 	int err = HIP(SetDevice, 0);
 
-	if (!err && !share->pair.number && share->job->version < 70000000)
+	if (!err && !share->pair->number && share->job->version < 70000000)
 		err = HIP(EventRecord, share->event, NULL);
-	err = err ? err : pair_meet(&share->pair);
+	err = err ? err : pair_meet(share->pair);
 	return err ? err : HIP(EventSynchronize, share->event);
 }
 
@@ -59,10 +59,10 @@ static int ipc_close(struct hip_share *share)
 {
 	int err = HIP(EventDestroy, share->event);
 
-	if (!err && share->pair.number)
+	if (!err && share->pair->number)
 		err = HIP(IpcCloseMemHandle, share->memory);
-	err = err ? err : pair_meet(&share->pair);
-	return err || share->pair.number ? err : HIP(Free, share->memory);
+	err = err ? err : pair_meet(share->pair);
+	return err || share->pair->number ? err : HIP(Free, share->memory);
 }
 
 /* ---- virtual memory ---- */
@@ -107,12 +107,12 @@ static int vmm_open(struct hip_share *share)
 {
 	int fd = -1, err;
 
-	if (!share->pair.number) {
+	if (!share->pair->number) {
 		err = vmm_create(share);
 		err = err ? err : HIP(MemExportToShareableHandle, &fd, share->handle, HIP_HANDLE_FD, 0);
-		err = err ? err : pair_send(&share->pair, fd);
+		err = err ? err : pair_send(share->pair, fd);
 	} else {
-		err = pair_receive(&share->pair, &fd);
+		err = pair_receive(share->pair, &fd);
 		err = err ? err : vmm_import(share, &fd);
 	}
 	if (fd >= 0)
@@ -171,8 +171,8 @@ int hip_share_open(struct hip_share *share, struct hip_job *job)
 	share->halves = (struct pair_memory){ half_put, half_get, share, 0 };
 	if (!err && share->kind)
 		err = share->kind == HIP_SHARE_IPC ? ipc_open(share) : vmm_open(share);
-	err = err ? err : pair_begin(&share->pair, &share->halves);
-	pair_close_socket(&share->pair);
+	err = err ? err : pair_begin(share->pair, &share->halves);
+	pair_close_socket(share->pair);
 	return err;
 }
 
@@ -180,14 +180,14 @@ int hip_share_round(struct hip_share *share, bool *stop)
 {
 	int err = share->event ? ipc_signal(share) : 0;
 
-	return err ? err : pair_round(&share->pair, &share->halves, stop);
+	return err ? err : pair_round(share->pair, &share->halves, stop);
 }
 
 int hip_share_close(struct hip_share *share)
 {
 	int err = HIP(SetDevice, 0);
 
-	err = err ? err : pair_meet(&share->pair);
+	err = err ? err : pair_meet(share->pair);
 	if (err || !share->kind)
 		return err;
 	return share->kind == HIP_SHARE_IPC ? ipc_close(share) : vmm_close(share);

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "hsajob.h"
+#include "job.h"
 #include "launch.h"
 #include "report.h"
-#include "state.h"
 
 static const char usage[] =
 	"Usage: hsajob --state FILE [OPTION...]\n"
@@ -38,27 +38,24 @@ static const char usage[] =
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
 
 struct process {
-	const char *state_path;
+	struct job job;
 	uint64_t bytes, rounds;
-	bool asleep, background;
-	int ready_fd; /* tells who waits for --background; -1: nobody */
+	bool asleep;
 	struct hsa_job hsa;
 	struct hsa_share share;
 	struct hsa_code code;
 	struct hsa_failing failing;
 	bool ending; /* with --share: both processes have seen the end */
-	struct state_file state;
-	sigset_t signals;
 };
 
 static atomic_bool verify_wanted, stop_wanted;
 
-static int phase_set(struct process *process, const char *phase)
+static void describe(struct job *job)
 {
-	state_begin(&process->state, phase);
+	struct process *process = (struct process *)job;
+
 	for (unsigned int i = 0; i < process->hsa.nr_gpus; i++)
-		state_line(&process->state, "gpu %u %s", i, process->hsa.gpus[i].name);
-	return state_end(&process->state);
+		state_line(&job->state, "gpu %u %s", i, process->hsa.gpus[i].name);
 }
 
 /* Takes signals as long as the process lives. */
@@ -68,7 +65,7 @@ static void *requests_take(void *data)
 	int signal;
 
 	for (;;) {
-		if (sigwait(&process->signals, &signal))
+		if (sigwait(&process->job.signals, &signal))
 			continue;
 		if (signal == SIGTERM)
 			stop_wanted = true;
@@ -80,28 +77,22 @@ static void *requests_take(void *data)
 	return NULL;
 }
 
-static int verify(struct process *process)
+static int check(struct job *job)
 {
-	int err = phase_set(process, "verifying");
-
-	process->state.verified_bytes = 0;
-	err = err ? err : hsa_job_check(&process->hsa, &process->state.verified_bytes);
-	if (!err)
-		process->state.verifies++;
-	return err;
+	return hsa_job_check(&((struct process *)job)->hsa, &job->state.verified_bytes);
 }
 
 /* Both processes stop after the same generation. */
 static int share_run(struct process *process)
 {
 	bool stop = stop_wanted;
-	int err = pair_round(&process->share.pair, &process->share.halves, &stop);
+	int err = pair_round(process->share.pair, &process->share.halves, &stop);
 
 	if (stop)
 		stop_wanted = true;
 	process->ending = stop;
 	if (!err && process->code.share)
-		err = hsa_code_round(&process->code, process->state.generation);
+		err = hsa_code_round(&process->code, process->job.state.generation);
 	return err;
 }
 
@@ -117,29 +108,30 @@ static int generation_run(struct process *process, bool asleep)
 	hsa_signal_store_screlease(hsa->gate, asleep);
 	if (asleep && (verify_wanted || stop_wanted))
 		hsa_signal_store_screlease(hsa->gate, 0);
-	err = hsa_job_submit(hsa, process->state.generation + 1);
+	err = hsa_job_submit(hsa, process->job.state.generation + 1);
 	if (!err && asleep) {
-		err = phase_set(process, "asleep");
-		launch_ready(&process->ready_fd);
+		err = job_phase(&process->job, "asleep");
+		launch_ready(&process->job.ready_fd);
 	}
-	err = err ? err : hsa_job_wait(hsa, process->state.generation + 1, asleep ? UINT64_MAX : hsa->timeout);
+	err = err ? err : hsa_job_wait(hsa, process->job.state.generation + 1, asleep ? UINT64_MAX : hsa->timeout);
 	err = err || !process->share.job ? err : share_run(process);
 	err = err || !process->failing.gpu ? err : hsa_failing_round(&process->failing);
-	process->state.generation += !err;
+	process->job.state.generation += !err;
 	return err;
 }
 
-static int loop(struct process *process)
+static int loop(struct job *job)
 {
+	struct process *process = (struct process *)job;
 	const struct timespec pace = { .tv_nsec = 10000000 };
 	int err = 0;
 
 	while (!err && !(process->share.kind ? process->ending : stop_wanted)) {
 		if (atomic_exchange(&verify_wanted, false))
-			err = verify(process);
+			err = job_verify(job);
 		err = err ? err : generation_run(process, process->asleep);
-		err = err ? err : phase_set(process, "running");
-		if (process->state.generation == process->rounds)
+		err = err ? err : job_phase(&process->job, "running");
+		if (process->job.state.generation == process->rounds)
 			stop_wanted = true;
 		if (!err && !process->asleep)
 			nanosleep(&pace, NULL);
@@ -147,8 +139,9 @@ static int loop(struct process *process)
 	return err;
 }
 
-static int setup(struct process *process)
+static int setup(struct job *job)
 {
+	struct process *process = (struct process *)job;
 	pthread_t thread;
 	int err = hsa_job_open(&process->hsa, process->bytes);
 
@@ -156,45 +149,28 @@ static int setup(struct process *process)
 		err = hsa_share_open(&process->share, &process->hsa);
 	err = err ? err : generation_run(process, false);
 	if (!err && process->code.path)
-		err = hsa_code_open(&process->code, &process->share, process->state.generation);
+		err = hsa_code_open(&process->code, &process->share, process->job.state.generation);
 	if (!err && process->failing.path)
 		err = hsa_failing_open(&process->failing, &process->hsa);
 	if (err)
 		return err;
 	err = pthread_create(&thread, NULL, requests_take, process);
-	return err ? report(err, "pthread_create: %s", strerror(err)) : phase_set(process, "running");
+	err = err ? report(err, "pthread_create: %s", strerror(err)) : job_phase(job, "running");
+	if (!err && !process->asleep)
+		launch_ready(&job->ready_fd);
+	return err;
 }
 
-static int process_run(struct process *process)
+static int close_all(struct job *job)
 {
-	int err = state_open(&process->state, process->state_path, process->share.pair.number);
+	struct process *process = (struct process *)job;
+	int err = process->code.share ? hsa_code_close(&process->code, job->state.generation) : 0;
 
-	/* Before the runtime starts threads of its own, which inherit it. */
-	sigemptyset(&process->signals);
-	sigaddset(&process->signals, SIGUSR1);
-	sigaddset(&process->signals, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &process->signals, NULL);
-	err = err ? err : phase_set(process, "starting");
-	err = err ? err : setup(process);
-	if (!err && !process->asleep)
-		launch_ready(&process->ready_fd);
-	err = err ? err : loop(process);
-	err = err ? err : verify(process);
-	if (!err && process->code.share)
-		err = hsa_code_close(&process->code, process->state.generation);
 	if (!err && process->failing.gpu)
 		err = hsa_failing_close(&process->failing);
 	if (!err && process->share.kind)
 		err = hsa_share_close(&process->share);
-	err = err ? err : hsa_job_close(&process->hsa);
-	if (err && process->share.kind)
-		process->share.pair.control->failed = true;
-	err = err ? err : pair_wait(&process->share.pair);
-	err = err ? err : phase_set(process, "done");
-	if (!err)
-		return 0;
-	phase_set(process, "failed");
-	return 1;
+	return err ? err : hsa_job_close(&process->hsa);
 }
 
 static bool number_take(const char *text, uint64_t *ret)
@@ -229,11 +205,11 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 	while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 's')
-			process->state_path = optarg;
+			process->job.state_path = optarg;
 		else if (option == 'a')
 			process->asleep = true;
 		else if (option == 'd')
-			process->background = true;
+			process->job.background = true;
 		else if (option == 'k')
 			process->code.path = optarg;
 		else if (option == 'f')
@@ -243,7 +219,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 		else
 			good = option != '?' && number_take(optarg, option == 'b' ? &process->bytes : &process->rounds);
 	}
-	if (good && optind == argc && process->state_path && (process->share.kind || !process->code.path))
+	if (good && optind == argc && process->job.state_path && (process->share.kind || !process->code.path))
 		return true;
 	fputs(usage, stderr);
 	return false;
@@ -251,15 +227,12 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 int main(int argc, char **argv)
 {
-	static struct process process = { .bytes = 512 << 10, .ready_fd = -1 };
+	static const struct job_steps steps = { describe, setup, loop, check, close_all };
+	static struct process process = { .job = { .steps = &steps, .ready_fd = -1 }, .bytes = 512 << 10 };
 
 	report_name("hsajob");
 	if (!options_parse(argc, argv, &process))
 		return 2;
-	if (process.background &&
-	    launch_background(process.state_path, process.share.kind ? 2 : 1, &process.ready_fd))
-		return 1;
-	if (process.share.kind && pair_fork(&process.share.pair))
-		return 1;
-	return process_run(&process);
+	process.share.pair = &process.job.pair;
+	return job_run(&process.job, process.share.kind ? 2 : 1);
 }

@@ -75,7 +75,7 @@ enum hsa_sharing { HSA_SHARE_NOTHING, HSA_SHARE_IPC, HSA_SHARE_VMEM };
 
 struct hsa_share {
 	enum hsa_sharing kind;
-	struct pair pair; /* the first process allocates */
+	struct pair *pair; /* the first process allocates */
 	struct pair_memory halves;
 	struct hsa_job *job;
 	uint64_t bytes;

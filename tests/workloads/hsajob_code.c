@@ -32,8 +32,8 @@ static int copy(struct hsa_code *code, void *to, hsa_agent_t to_agent, const voi
 
 static hsa_amd_ipc_memory_t *handle_of(const struct hsa_code *code, unsigned int process)
 {
-	_Static_assert(2 * sizeof(hsa_amd_ipc_memory_t) <= sizeof(code->share->pair.control->token), "two handles fit");
-	return (hsa_amd_ipc_memory_t *)code->share->pair.control->token + process;
+	_Static_assert(2 * sizeof(hsa_amd_ipc_memory_t) <= sizeof(code->share->pair->control->token), "two handles fit");
+	return (hsa_amd_ipc_memory_t *)code->share->pair->control->token + process;
 }
 
 /* Whole pages, as IPC wants them. */
@@ -44,7 +44,7 @@ static size_t memory_bytes(void)
 
 static int exchange(struct hsa_code *code)
 {
-	struct pair *pair = &code->share->pair;
+	struct pair *pair = code->share->pair;
 	struct hsa_job *job = code->share->job;
 	int err = pair_meet(pair); /* nobody needs the earlier handle any more */
 
@@ -67,7 +67,7 @@ static int start(struct hsa_code *code, uint64_t generation)
 
 	busy_start(code->host, generation);
 	err = copy(code, code->own, code->gpu->agent, code->host, code->share->job->host);
-	err = err ? err : pair_meet(&code->share->pair);
+	err = err ? err : pair_meet(code->share->pair);
 	if (err)
 		return err;
 	*code->arguments = (struct hsa_code_arguments){
@@ -89,10 +89,10 @@ static int end(struct hsa_code *code, uint64_t generation)
 
 	__atomic_store_n(&code->arguments->open, 1, __ATOMIC_RELEASE);
 	err = hsa_wait(code->gpu, code->done, code->share->job->timeout, "a kernel");
-	err = err ? err : pair_meet(&code->share->pair);
+	err = err ? err : pair_meet(code->share->pair);
 	memset(code->host, 0, sizeof(*code->host));
 	err = err ? err : copy(code, code->host, code->share->job->host, code->own, code->gpu->agent);
-	return err ? err : busy_check(code->host, generation, code->share->pair.number);
+	return err ? err : busy_check(code->host, generation, code->share->pair->number);
 }
 
 int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t generation)
@@ -101,7 +101,7 @@ int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t gener
 	int err;
 
 	code->share = share;
-	code->gpu = &job->gpus[share->pair.number % job->nr_gpus];
+	code->gpu = &job->gpus[share->pair->number % job->nr_gpus];
 	err = hsa_allocate(job, code->gpu->vram, memory_bytes(), (void **)&code->own);
 	err = err ? err : hsa_allocate(job, job->memory, memory_bytes(), (void **)&code->host);
 	err = err ? err : hsa_allocate(job, job->memory, sizeof(*code->arguments), (void **)&code->arguments);
@@ -126,7 +126,7 @@ int hsa_code_close(struct hsa_code *code, uint64_t generation)
 	int err = end(code, generation);
 
 	err = err ? err : hsa_must(hsa_amd_ipc_memory_detach(code->others), "hsa_amd_ipc_memory_detach");
-	err = err ? err : pair_meet(&code->share->pair);
+	err = err ? err : pair_meet(code->share->pair);
 	err = err ? err : hsa_must(hsa_queue_destroy(code->queue), "hsa_queue_destroy");
 	err = err ? err : hsa_must(hsa_executable_destroy(code->kernel.executable), "hsa_executable_destroy");
 	err = err ? err : hsa_must(hsa_signal_destroy(code->done), "destroying a signal");

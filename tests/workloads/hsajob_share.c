@@ -48,8 +48,8 @@ static struct {
 
 static hsa_amd_ipc_memory_t *ipc_handle(struct hsa_share *share)
 {
-	_Static_assert(sizeof(hsa_amd_ipc_memory_t) <= sizeof(share->pair.control->token), "a handle fits");
-	return (hsa_amd_ipc_memory_t *)share->pair.control->token;
+	_Static_assert(sizeof(hsa_amd_ipc_memory_t) <= sizeof(share->pair->control->token), "a handle fits");
+	return (hsa_amd_ipc_memory_t *)share->pair->control->token;
 }
 
 static int ipc_open(struct hsa_share *share)
@@ -57,14 +57,14 @@ static int ipc_open(struct hsa_share *share)
 	struct hsa_job *job = share->job;
 	int err;
 
-	if (!share->pair.number) {
+	if (!share->pair->number) {
 		err = hsa_allocate(job, job->gpus[0].vram, share->bytes, &share->memory);
 		if (!err)
 			err = hsa_must(hsa_amd_ipc_memory_create(share->memory, share->bytes, ipc_handle(share)),
 				   "hsa_amd_ipc_memory_create");
-		return err ? err : pair_meet(&share->pair);
+		return err ? err : pair_meet(share->pair);
 	}
-	err = pair_meet(&share->pair);
+	err = pair_meet(share->pair);
 	return err ? err
 		   : hsa_must(hsa_amd_ipc_memory_attach(ipc_handle(share), share->bytes, job->nr_gpus, job->agents,
 						    &share->memory),
@@ -75,10 +75,10 @@ static int ipc_close(struct hsa_share *share)
 {
 	int err = 0;
 
-	if (share->pair.number)
+	if (share->pair->number)
 		err = hsa_must(hsa_amd_ipc_memory_detach(share->memory), "hsa_amd_ipc_memory_detach");
-	err = err ? err : pair_meet(&share->pair);
-	return err || share->pair.number ? err : hsa_must(hsa_amd_memory_pool_free(share->memory), "freeing memory");
+	err = err ? err : pair_meet(share->pair);
+	return err || share->pair->number ? err : hsa_must(hsa_amd_memory_pool_free(share->memory), "freeing memory");
 }
 
 /* ---- virtual memory ---- */
@@ -122,12 +122,12 @@ static int vmem_open(struct hsa_share *share)
 	struct vmem_handle handle = { 0 };
 	int fd = -1, err = vmem_find();
 
-	if (!err && !share->pair.number) {
+	if (!err && !share->pair->number) {
 		err = VMEM(handle_create, share->job->gpus[0].vram, share->bytes, 0, 0, &handle);
 		err = err ? err : VMEM(export_shareable_handle, &fd, handle, 0);
-		err = err ? err : pair_send(&share->pair, fd);
+		err = err ? err : pair_send(share->pair, fd);
 	} else if (!err) {
-		err = pair_receive(&share->pair, &fd);
+		err = pair_receive(share->pair, &fd);
 		err = err ? err : VMEM(import_shareable_handle, fd, &handle);
 	}
 	if (fd >= 0)
@@ -186,14 +186,14 @@ int hsa_share_open(struct hsa_share *share, struct hsa_job *job)
 	share->bytes = (2 * job->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 	share->halves = (struct pair_memory){ half_put, half_get, share, 0 };
 	err = share->kind == HSA_SHARE_IPC ? ipc_open(share) : vmem_open(share);
-	err = err ? err : pair_begin(&share->pair, &share->halves);
-	pair_close_socket(&share->pair);
+	err = err ? err : pair_begin(share->pair, &share->halves);
+	pair_close_socket(share->pair);
 	return err;
 }
 
 int hsa_share_close(struct hsa_share *share)
 {
-	int err = pair_meet(&share->pair);
+	int err = pair_meet(share->pair);
 
 	return err ? err : share->kind == HSA_SHARE_IPC ? ipc_close(share) : vmem_close(share);
 }

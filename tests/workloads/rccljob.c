@@ -14,10 +14,9 @@
 #include <time.h>
 
 #include "hip.h"
+#include "job.h"
 #include "launch.h"
-#include "pair.h"
 #include "report.h"
-#include "state.h"
 
 #define NR_RANKS  2
 #define LATE_NS	  300000000
@@ -51,17 +50,12 @@ static struct {
 #define RCCL(function, ...) rccl_must(rccl.function(__VA_ARGS__), "nccl" #function)
 
 struct process {
-	const char *state_path;
-	bool background;
-	int ready_fd; /* tells who waits for --background; -1: nobody */
+	struct job job;
 	int version;
 	uint64_t count; /* floats */
-	struct pair pair;
 	rccl_communicator_t communicator;
 	hip_stream_t stream;
 	float *host, *from, *to; /* the last two: the GPU's memory */
-	struct state_file state;
-	sigset_t signals;
 };
 
 static int rccl_must(int error, const char *what)
@@ -93,11 +87,9 @@ static int rccl_load(void)
 	return 0;
 }
 
-static int phase_set(struct process *process, const char *phase)
+static void describe(struct job *job)
 {
-	state_begin(&process->state, phase);
-	state_line(&process->state, "rccl %d", process->version);
-	return state_end(&process->state);
+	state_line(&job->state, "rccl %d", ((struct process *)job)->version);
 }
 
 /* ---- data ---- */
@@ -111,11 +103,11 @@ static float value_of(unsigned int rank, uint64_t generation, uint64_t i)
 static int fill(struct process *process)
 {
 	for (uint64_t i = 0; i < process->count; i++)
-		process->host[i] = value_of(process->pair.number, process->state.generation, i);
+		process->host[i] = value_of(process->job.pair.number, process->job.state.generation, i);
 	return HIP(Memcpy, process->from, process->host, process->count * sizeof(float), HIP_HOST_TO_DEVICE);
 }
 
-static int check(struct process *process, uint64_t generation)
+static int sums_check(struct process *process, uint64_t generation)
 {
 	int err;
 
@@ -136,88 +128,89 @@ static int all_reduce(struct process *process)
 	const struct timespec late = { .tv_nsec = LATE_NS };
 	int err = fill(process);
 
-	err = err ? err : phase_set(process, "collective");
-	if (!err && process->pair.number)
+	err = err ? err : job_phase(&process->job, "collective");
+	if (!err && process->job.pair.number)
 		nanosleep(&late, NULL);
 	err = err ? err : RCCL(AllReduce, process->from, process->to, process->count, RCCL_FLOAT, RCCL_SUM, process->communicator,
 			       process->stream);
 	err = err ? err : HIP(StreamSynchronize, process->stream);
-	return err ? err : check(process, process->state.generation);
+	return err ? err : sums_check(process, process->job.state.generation);
 }
 
 /* ---- the program ---- */
 
-static int verify(struct process *process)
+static int check(struct job *job)
 {
-	int err = phase_set(process, "verifying");
+	struct process *process = (struct process *)job;
 
-	err = err ? err : check(process, process->state.generation - 1);
-	process->state.verified_bytes = process->count * sizeof(float);
-	process->state.verifies += !err;
-	return err;
+	job->state.verified_bytes = process->count * sizeof(float);
+	return sums_check(process, job->state.generation - 1);
 }
 
 /* Both stop after the same generation, at the request of the first. */
-static int loop(struct process *process)
+static int loop(struct job *job)
 {
+	struct process *process = (struct process *)job;
 	const struct timespec at_once = { 0 };
 	bool asked = false;
 	int err = 0;
 
 	while (!err) {
-		int signal = sigtimedwait(&process->signals, NULL, &at_once);
+		int signal = sigtimedwait(&process->job.signals, NULL, &at_once);
 
 		asked = asked || signal == SIGTERM;
 		if (signal == SIGUSR1)
-			err = verify(process);
-		if (!process->pair.number && asked)
-			process->pair.control->stop = true;
-		err = err ? err : pair_meet(&process->pair);
-		if (err || process->pair.control->stop)
+			err = job_verify(job);
+		if (!process->job.pair.number && asked)
+			process->job.pair.control->stop = true;
+		err = err ? err : pair_meet(&process->job.pair);
+		if (err || process->job.pair.control->stop)
 			break;
 		err = all_reduce(process);
-		process->state.generation += !err;
-		err = err ? err : phase_set(process, "running");
+		process->job.state.generation += !err;
+		err = err ? err : job_phase(&process->job, "running");
 	}
 	return err;
 }
 
 static int communicator_open(struct process *process)
 {
-	struct rccl_id *id = (struct rccl_id *)process->pair.control->token;
-	int err = process->pair.number ? 0 : RCCL(GetUniqueId, id);
+	struct rccl_id *id = (struct rccl_id *)process->job.pair.control->token;
+	int err = process->job.pair.number ? 0 : RCCL(GetUniqueId, id);
 
-	_Static_assert(sizeof(*id) <= sizeof(process->pair.control->token), "it fits");
-	err = err ? err : pair_meet(&process->pair);
-	return err ? err : RCCL(CommInitRank, &process->communicator, NR_RANKS, *id, (int)process->pair.number);
+	_Static_assert(sizeof(*id) <= sizeof(process->job.pair.control->token), "it fits");
+	err = err ? err : pair_meet(&process->job.pair);
+	return err ? err : RCCL(CommInitRank, &process->communicator, NR_RANKS, *id, (int)process->job.pair.number);
 }
 
-static int setup(struct process *process)
+static int setup(struct job *job)
 {
+	struct process *process = (struct process *)job;
 	size_t bytes = process->count * sizeof(float);
-	int err = phase_set(process, "starting");
+	int err;
 
 	process->host = malloc(bytes);
 	if (!process->host)
 		return report(ENOMEM, "malloc: %m");
-	err = err ? err : hip_load();
+	err = hip_load();
 	err = err ? err : rccl_load();
-	err = err ? err : HIP(SetDevice, (int)process->pair.number);
+	err = err ? err : HIP(SetDevice, (int)process->job.pair.number);
 	err = err ? err : RCCL(GetVersion, &process->version);
 	err = err ? err : HIP(Malloc, (void **)&process->from, bytes);
 	err = err ? err : HIP(Malloc, (void **)&process->to, bytes);
 	err = err ? err : HIP(StreamCreateWithFlags, &process->stream, HIP_NON_BLOCKING);
 	err = err ? err : communicator_open(process);
 	err = err ? err : all_reduce(process);
-	process->state.generation = 1;
-	err = err ? err : phase_set(process, "running");
+	process->job.state.generation = 1;
+	err = err ? err : job_phase(&process->job, "running");
 	if (!err)
-		launch_ready(&process->ready_fd);
+		launch_ready(&process->job.ready_fd);
 	return err;
 }
 
-static int close_all(struct process *process)
+static int close_all(struct job *job)
 {
+	struct process *process = (struct process *)job;
 	int err = RCCL(CommDestroy, process->communicator);
 
 	err = err ? err : HIP(StreamDestroy, process->stream);
@@ -225,29 +218,6 @@ static int close_all(struct process *process)
 	err = err ? err : HIP(Free, process->to);
 	free(process->host);
 	return err;
-}
-
-static int process_run(struct process *process)
-{
-	int err = state_open(&process->state, process->state_path, process->pair.number);
-
-	/* Before the runtime starts threads of its own, which inherit it. */
-	sigemptyset(&process->signals);
-	sigaddset(&process->signals, SIGUSR1);
-	sigaddset(&process->signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &process->signals, NULL);
-	err = err ? err : setup(process);
-	err = err ? err : loop(process);
-	err = err ? err : verify(process);
-	err = err ? err : close_all(process);
-	if (err)
-		process->pair.control->failed = true;
-	err = err ? err : pair_wait(&process->pair);
-	err = err ? err : phase_set(process, "done");
-	if (!err)
-		return 0;
-	phase_set(process, "failed");
-	return 1;
 }
 
 static bool options_parse(int argc, char **argv, struct process *process)
@@ -262,15 +232,15 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 's')
-			process->state_path = optarg;
+			process->job.state_path = optarg;
 		else if (option == 'c')
 			process->count = strtoull(optarg, NULL, 0);
 		else if (option == 'd')
-			process->background = true;
+			process->job.background = true;
 		else
 			break;
 	}
-	if (option == -1 && optind == argc && process->state_path && process->count)
+	if (option == -1 && optind == argc && process->job.state_path && process->count)
 		return true;
 	fputs(usage, stderr);
 	return false;
@@ -278,14 +248,11 @@ static bool options_parse(int argc, char **argv, struct process *process)
 
 int main(int argc, char **argv)
 {
-	static struct process process = { .ready_fd = -1, .count = 4096 };
+	static const struct job_steps steps = { describe, setup, loop, check, close_all };
+	static struct process process = { .job = { .steps = &steps, .ready_fd = -1 }, .count = 4096 };
 
 	report_name("rccljob");
 	if (!options_parse(argc, argv, &process))
 		return 2;
-	if (process.background && launch_background(process.state_path, NR_RANKS, &process.ready_fd))
-		return 1;
-	if (pair_fork(&process.pair))
-		return 1;
-	return process_run(&process);
+	return job_run(&process.job, NR_RANKS);
 }

@@ -12,13 +12,13 @@ sharejob_OBJECTS := sharejob sharejob_data sharejob_objects sharejob_send sharej
 	sharejob_later $(WORKLOADS_KFD)
 shareplay_OBJECTS := shareplay shareplay_names $(WORKLOADS_KFD)
 # On the HSA runtime, of which the machine's default userland has a newer one with the same interface.
-hsajob_OBJECTS := hsajob hsajob_gpu hsajob_share hsajob_code hsajob_kernel hsajob_failing gpujob_busy pair $(WORKLOADS_BASE)
+hsajob_OBJECTS := hsajob hsajob_gpu hsajob_share hsajob_code hsajob_kernel hsajob_failing gpujob_busy job pair $(WORKLOADS_BASE)
 hsajob_LIBS := -lhsa-runtime64 -ldl
 # On the HIP runtime, which is looked up where it runs.
-hipjob_OBJECTS := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy pair $(WORKLOADS_BASE)
+hipjob_OBJECTS := hipjob hipjob_memory hipjob_kernels hipjob_share hip gpujob_busy job pair $(WORKLOADS_BASE)
 hipjob_LIBS := -ldl
 # On RCCL, likewise.
-rccljob_OBJECTS := rccljob hip pair $(WORKLOADS_BASE)
+rccljob_OBJECTS := rccljob hip job pair $(WORKLOADS_BASE)
 rccljob_LIBS := -ldl
 # Not a workload: stands in for criu-image-streamer.
 streamer_OBJECTS := streamer fdpass report
