@@ -15,6 +15,8 @@ PLUGINDIR ?= $(or $(shell criu --help 2>/dev/null | sed -n 's,.*plugin directory
 	$(wildcard /usr/lib64/criu),/usr/lib/criu)
 BINDIR ?= /usr/bin
 COMPLETIONDIR ?= /usr/share/bash-completion/completions
+ZSHDIR ?= /usr/share/zsh/vendor-completions
+FISHDIR ?= /usr/share/fish/vendor_completions.d
 MANDIR ?= /usr/share/man
 SYSCONFDIR ?= /etc
 UNITDIR ?= /usr/lib/systemd/system
@@ -54,7 +56,7 @@ TOOL_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TOOL_LIBS)) $(if $(HOMEPAGE),-DHO
 TOOL_LDLIBS = $(shell $(PKG_CONFIG) --libs $(TOOL_LIBS)) -ldl
 
 # criu's own packages have pages amdgpu_plugin and criu-amdgpu-plugin. Pages are built where one of the tools is there, and installed when they were built.
-MAN_PAGES := $(BUILD)/man/$(PAGE).1 $(BUILD)/man/$(TOOL).1
+MAN_PAGES := $(addprefix $(BUILD)/man/,$(PAGE).7 $(TOOL).8 $(TOOL)-json.5)
 ASCIIDOCTOR ?= $(shell command -v asciidoctor)
 A2X ?= $(shell command -v a2x)
 
@@ -99,11 +101,14 @@ $(PROTO_FILES) &: criu-amdgpu.proto | $(BUILD)/proto
 man: $(MAN_PAGES)
 .PHONY: man
 
-$(BUILD)/man/$(PAGE).1: $(PLUGIN_NAME).txt
-$(BUILD)/man/$(TOOL).1: tool/$(TOOL).txt
+$(BUILD)/man/$(PAGE).7: $(PLUGIN_NAME).txt
+$(BUILD)/man/$(TOOL).8: tool/$(TOOL).txt
+$(BUILD)/man/$(TOOL)-json.5: tool/$(TOOL)-json.txt
+# The version is at the foot of a page, and the name of the manual at its head.
+MAN = $(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) \
+	-a mansource='$(PAGE) $(VERSION)' -a manmanual='AMD GPU plugin for CRIU' $(if $(HOMEPAGE),-a homepage=$(HOMEPAGE)) $<
 $(MAN_PAGES): | $(BUILD)/man
-	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) \
-		$(if $(HOMEPAGE),-a homepage=$(HOMEPAGE)) $<
+	$(MAN)
 
 $(BUILD)/plugin $(PLUGIN_FOLDERS:%=$(BUILD)/plugin/%) $(TOOL_FOLDERS:%=$(BUILD)/plugin/%) $(BUILD)/proto $(BUILD)/man:
 	mkdir -p $@
@@ -124,19 +129,22 @@ ifeq ($(CONFIG_AMDGPU),y)
 	install -m 755 $(PLUGIN_SOBJ) $(DESTDIR)$(PLUGINDIR)
 	install -D -m 755 -t $(DESTDIR)$(BINDIR) $(BUILD)/$(TOOL)
 	install -D -m 644 tool/$(TOOL).bash $(DESTDIR)$(COMPLETIONDIR)/$(TOOL)
+	install -D -m 644 tool/$(TOOL).zsh $(DESTDIR)$(ZSHDIR)/_$(TOOL)
+	install -D -m 644 -t $(DESTDIR)$(FISHDIR) tool/$(TOOL).fish
 	[ -e $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf ] || \
 		install -D -m 644 -t $(DESTDIR)$(SYSCONFDIR)/criu amdgpu_plugin.conf
 	mkdir -p $(DESTDIR)$(UNITDIR)
 	sed 's,/usr/bin,$(BINDIR),' tool/$(UNIT) >$(DESTDIR)$(UNITDIR)/$(UNIT)
 	for page in $(MAN_PAGES); do \
-		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $$page; fi; done
+		if [ -e $$page ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${page##*.} $$page; fi; done
 endif
 .PHONY: install
 
 uninstall:
 ifeq ($(CONFIG_AMDGPU),y)
 	rm -f $(DESTDIR)$(PLUGINDIR)/$(PLUGIN_SOBJ) $(DESTDIR)$(BINDIR)/$(TOOL) \
-		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(MAN_PAGES:$(BUILD)/man/%=$(DESTDIR)$(MANDIR)/man1/%) \
+		$(DESTDIR)$(COMPLETIONDIR)/$(TOOL) $(DESTDIR)$(ZSHDIR)/_$(TOOL) $(DESTDIR)$(FISHDIR)/$(TOOL).fish \
+		$(foreach page,$(notdir $(MAN_PAGES)),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(page)) \
 		$(DESTDIR)$(UNITDIR)/$(UNIT)
 	! cmp -s amdgpu_plugin.conf $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf || rm $(DESTDIR)$(SYSCONFDIR)/criu/amdgpu_plugin.conf
 endif

@@ -1,14 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
-# Completion of amdgpu-checkpoint(1) for bash. Where nothing is offered here, readline offers files.
+# Completion of amdgpu-checkpoint(8) for bash. Where nothing is offered here, readline offers files.
+
+# Processes that use the GPU; processes that are suspended.
+_amdgpu_checkpoint_gpu_pids() {
+	ls /sys/class/kfd/kfd/proc 2>/dev/null
+}
+_amdgpu_checkpoint_suspended() {
+	amdgpu-checkpoint state 2>/dev/null | sed -nE 's/^pid ([0-9]+): (suspended|half).*/\1/p'
+}
 
 _amdgpu_checkpoint() {
-	local current=${COMP_WORDS[COMP_CWORD]} words="show verify match check doctor suspend resume follow state"
-	case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
-	*" --machine " | *" --images-dir " | *" -D " | *" --dir " | *" --cgroup " | *" show "* | *" verify "* | *" match "* | *" doctor "*) words= ;;
-	*" check "* | *" suspend "* | *" resume "* | *" state "*) words=$(cd /proc && echo [0-9]*) ;;
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' word
+
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		case $word in
+		show | verify | match | check | doctor | suspend | resume | follow | state) command=$word && break ;;
+		esac
+	done
+	COMPREPLY=()
+	case $previous in
+	--machine | --images-dir | -D | --dir | --wait) return ;;
+	--cgroup)
+		compopt -o nospace 2>/dev/null
+		mapfile -t COMPREPLY < <(cd /sys/fs/cgroup && compgen -d -P / -S / -- "${current#/}")
+		return
+		;;
 	esac
-	[[ $current != -* ]] || words="--json --machine --images-dir --dir --tree --cgroup --wait --help --version"
+	case $current$command in
+	-*match) words="--json --machine" ;;
+	-*check | -*doctor) words="--json --images-dir" ;;
+	-*suspend) words="--json --dir --tree --cgroup" ;;
+	-*resume) words="--json --wait --tree --cgroup" ;;
+	-*follow) words="--dir --cgroup" ;;
+	-*show | -*verify | -*state) words="--json" ;;
+	-*) words="--json --help --version" ;;
+	*check | *suspend) words=$(_amdgpu_checkpoint_gpu_pids) ;;
+	*resume | *state) words=$(_amdgpu_checkpoint_suspended) ;;
+	"$current") words="show verify match check doctor suspend resume follow state" ;;
+	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }
 complete -o default -F _amdgpu_checkpoint amdgpu-checkpoint

@@ -23,7 +23,7 @@ static const char help[] =
 	"  resume  PID...       gives it back; restarts what a killed criu left stopped\n"
 	"  follow               frees the GPU memory of a cgroup while it is frozen\n"
 	"  state   [PID...]     which processes are suspended, and where their memory is\n\n"
-	"  --json            output for programs, see amdgpu-checkpoint(1)\n"
+	"  --json            output for programs, see amdgpu-checkpoint-json(5)\n"
 	"  --machine DIR     match: a copy of another machine's topology\n"
 	"                    (/sys/class/kfd/kfd/topology)\n"
 	"  --images-dir DIR  check, doctor: where a dump would write\n"

@@ -15,9 +15,9 @@ HARDWARE_PROGRAMS := $(addprefix $(WORKLOADS_DIR)/,gpujob sharejob hipjob $(if $
 HARDWARE_FILES := tests/hardware/facts.sh tests/hardware/cases.sh tests/hardware/programs.sh tests/e2e/lib.sh docs/pytorch-steps.py \
 	$(addprefix tests/asicsim/gcn/programs/,busy.cl device.h)
 
-HARDWARE_PAGE := $(BUILD)/man/amdgpu-checkpoint-test.1
+HARDWARE_PAGE := $(BUILD)/man/amdgpu-checkpoint-test.8
 $(HARDWARE_PAGE): tests/hardware/amdgpu-checkpoint-test.txt | $(BUILD)/man
-	$(if $(ASCIIDOCTOR),$(ASCIIDOCTOR) -b manpage -d manpage -o $@,$(A2X) -d manpage -f manpage -D $(@D)) $<
+	$(MAN)
 
 hardware-build: all $(HARDWARE_PROGRAMS) $(if $(ASCIIDOCTOR)$(A2X),$(HARDWARE_PAGE))
 hardware:
@@ -28,8 +28,8 @@ install-hardware: hardware-build
 	install -m 644 -t $(DESTDIR)$(TESTDIR) $(HARDWARE_FILES)
 	mkdir -p $(DESTDIR)$(BINDIR)
 	ln -srf $(DESTDIR)$(TESTDIR)/run $(DESTDIR)$(BINDIR)/amdgpu-checkpoint-test
-	if [ -e $(HARDWARE_PAGE) ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man1 $(HARDWARE_PAGE); fi
+	if [ -e $(HARDWARE_PAGE) ]; then install -D -m 644 -t $(DESTDIR)$(MANDIR)/man8 $(HARDWARE_PAGE); fi
 uninstall-hardware:
 	rm -rf $(DESTDIR)$(TESTDIR) $(DESTDIR)$(BINDIR)/amdgpu-checkpoint-test \
-		$(DESTDIR)$(MANDIR)/man1/amdgpu-checkpoint-test.1
+		$(DESTDIR)$(MANDIR)/man8/amdgpu-checkpoint-test.8
 .PHONY: hardware hardware-build install-hardware uninstall-hardware

@@ -19,5 +19,5 @@ $(BUILD)/tool:
 	mkdir -p $@
 
 tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-checkpoint $(BUILD)/tool/make_images \
-	$(BUILD)/images $(BUILD)/man/$(TOOL).1
+	$(BUILD)/images $(BUILD)/man/$(TOOL).8 $(BUILD)/man/$(TOOL)-json.5
 .PHONY: tool-build

@@ -10,7 +10,7 @@ gcc g++ libc6-dev make pkg-config clang libclang-rt-14-dev
 libdrm-dev libhsa-runtime-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libcmocka-dev musl-tools
 libprotobuf-dev libcap-dev lld
 qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static
-cpio zstd xz-utils e2fsprogs util-linux asciidoctor libarchive-dev python3"
+cpio zstd xz-utils e2fsprogs util-linux asciidoctor libarchive-dev python3 zsh fish"
 
 USERLAND_DEFAULT=forky
 KERNEL_DEFAULT=6.12

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Completion of amdgpu-checkpoint(8) for fish.
+
+# Processes that use the GPU; processes that are suspended.
+function __amdgpu_checkpoint_gpu_pids
+    ls /sys/class/kfd/kfd/proc 2>/dev/null
+end
+function __amdgpu_checkpoint_suspended
+    amdgpu-checkpoint state 2>/dev/null | string replace -rf '^pid (\d+): (?:suspended|half).*' '$1'
+end
+
+set -l command complete -c amdgpu-checkpoint
+set -l none not __fish_seen_subcommand_from show verify match check doctor suspend resume follow state
+
+$command -f
+$command -n "$none" -a show -d 'what is in the images'
+$command -n "$none" -a verify -d 'are the images complete and undamaged'
+$command -n "$none" -a match -d 'can they be restored here, and on which GPUs'
+$command -n "$none" -a check -d 'can this process be dumped here'
+$command -n "$none" -a doctor -d 'is this machine ready for dumps and restores'
+$command -n "$none" -a suspend -d 'free the GPU memory of running processes'
+$command -n "$none" -a resume -d 'undo suspend'
+$command -n "$none" -a follow -d 'suspend the processes of frozen cgroups'
+$command -n "$none" -a state -d 'which processes are suspended'
+$command -n "$none" -s h -l help -d help
+$command -n "$none" -s V -l version -d version
+
+$command -n '__fish_seen_subcommand_from show verify match' -F
+$command -n '__fish_seen_subcommand_from check suspend' -a '(__amdgpu_checkpoint_gpu_pids)'
+$command -n '__fish_seen_subcommand_from resume state' -a '(__amdgpu_checkpoint_suspended)'
+
+$command -n 'not __fish_seen_subcommand_from follow' -l json -d 'output for programs'
+$command -n '__fish_seen_subcommand_from match' -l machine -rF -d "another machine's topology"
+$command -n '__fish_seen_subcommand_from check doctor' -l images-dir -rF -d 'where a dump would write'
+$command -n '__fish_seen_subcommand_from suspend follow' -s D -l dir -rF -d 'where buffer data go'
+$command -n '__fish_seen_subcommand_from suspend resume' -l tree -d 'with all descendants'
+$command -n '__fish_seen_subcommand_from suspend resume follow' -l cgroup -rF -d 'all processes in a cgroup and below it'
+$command -n '__fish_seen_subcommand_from resume' -l wait -x -d 'seconds to wait for memory'
