@@ -5,6 +5,7 @@
  */
 #include <glob.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "unit.h"
@@ -1234,6 +1235,68 @@ TEST(a_negative_address_of_lds_wraps_with_its_offset)
 	memory_is_code = false;
 	assert_int_equal(d.groups[0].lds[4], 7);
 	gcn_dispatch_end(&d);
+}
+
+/* Two words that are always the same, in pairs: an access of eight bytes is seen as a whole, by the wave and by the processor. */
+#define ROUNDS 100000u
+
+struct pairs {
+	u64 in[2], unused[6], out[2], unused2[6];
+	u32 torn;
+	bool end;
+};
+
+static void *pairs_write_and_look(void *arg)
+{
+	struct pairs *p = arg;
+	uintptr_t torn = 0;
+
+	for (u64 n = 0; !__atomic_load_n(&p->end, __ATOMIC_RELAXED); n++) {
+		for (unsigned int i = 0; i < 2; i++) {
+			u64 x = __atomic_load_n(&p->out[i], __ATOMIC_RELAXED);
+
+			torn += x >> 32 != (u32)x;
+			__atomic_store_n(&p->in[i], (u32)n | n << 32, __ATOMIC_RELAXED);
+		}
+	}
+	return (void *)torn;
+}
+
+TEST(eight_bytes_are_one_access)
+{
+	struct pairs *p = memset(memory, 0, sizeof(*p));
+	const u32 words[] = {
+		0xbe8400ff, (u32)(uintptr_t)p, 0xbe8500ff, (u32)((uintptr_t)p >> 32), /* s[4:5] = p */
+		0xbe8600ff, ROUNDS, 0xbe880180, /* s6 = ROUNDS, s[8:9] = 0 */
+		0x7e000204, 0x7e020205, 0x7e100280, /* v[0:1] = p, v8 = 0 */
+		0xdc5c8000, 0x047f0000, 0xbf8c0f70, /* global_load_dwordx4 v[4:7], v[0:1], off */
+		0x7d9a0b04, 0x87886a08, 0x7d9a0f06, 0x87886a08, /* s[8:9] |= v4 != v5 || v6 != v7 */
+		0x68101081, 0x7e120308, 0x7e140308, 0x7e160308, /* v8++, v9, v10, v11 = v8 */
+		0xdc7c8040, 0x007f0800, /* global_store_dwordx4 v[0:1], v[8:11], off offset:64 */
+		0x80868106, 0xbf078006, 0xbf85fff0, /* again while --s6 */
+		0x7e040208, 0xdc708080, 0x007f0200, 0xbf810000, /* torn = s8 */
+	};
+	struct gcn_dispatch d = { .env = &env };
+	pthread_t thread;
+	void *torn;
+	int err;
+
+	assert_int_equal(pthread_create(&thread, NULL, pairs_write_and_look, p), 0);
+	while (!__atomic_load_n(&p->in[1], __ATOMIC_RELAXED))
+		sched_yield();
+	start_words(&d, words, sizeof(words));
+	memory_is_code = true;
+	do
+		err = gcn_dispatch_run(&d, 10000);
+	while (err == -EAGAIN);
+	memory_is_code = false;
+	gcn_dispatch_end(&d);
+	__atomic_store_n(&p->end, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, &torn), 0);
+	assert_int_equal(err, 0);
+	assert_int_equal(p->out[0] >> 32, ROUNDS);
+	assert_int_equal(p->torn, 0);
+	assert_null(torn);
 }
 
 TEST(private_memory_stops_the_wave)

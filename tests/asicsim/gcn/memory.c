@@ -217,16 +217,38 @@ static u32 loaded(u8 kind, unsigned int size, u32 old, u32 x)
 	}
 }
 
+/* Eight bytes that are aligned are one access: a GPU or processor that looks meanwhile sees all of them, or none. */
+static void words_load(struct gcn_wave *w, const u8 *at, unsigned int dst, unsigned int lane, unsigned int words)
+{
+	unsigned int k = 0;
+
+	for (; (uintptr_t)at % 8 == 0 && k + 2 <= words; k += 2) {
+		u64 x = __atomic_load_n((const u64 *)(at + 4 * k), __ATOMIC_RELAXED);
+
+		w->v[dst + k][lane] = (u32)x;
+		w->v[dst + k + 1][lane] = (u32)(x >> 32);
+	}
+	for (; k < words; k++)
+		memcpy(&w->v[dst + k][lane], at + 4 * k, 4);
+}
+
+static void words_store(const struct gcn_wave *w, u8 *at, unsigned int src, unsigned int lane, unsigned int words)
+{
+	unsigned int k = 0;
+
+	for (; (uintptr_t)at % 8 == 0 && k + 2 <= words; k += 2)
+		__atomic_store_n((u64 *)(at + 4 * k), w->v[src + k][lane] | (u64)w->v[src + k + 1][lane] << 32, __ATOMIC_RELAXED);
+	for (; k < words; k++)
+		memcpy(at + 4 * k, &w->v[src + k][lane], 4);
+}
+
 static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned int lane, unsigned int size, u8 kind)
 {
 	const u8 *at = kind == LOAD && size % 4 == 0 ? whole(w, p, size, GCN_READ) : NULL;
 	u32 x[4] = { 0 };
 
-	if (at) { /* most loads: words as they are */
-		for (unsigned int k = 0; k < size / 4; k++)
-			memcpy(&w->v[dst + k][lane], at + 4 * k, 4);
-		return;
-	}
+	if (at) /* most loads: words as they are */
+		return words_load(w, at, dst, lane, size / 4);
 	lane_read(w, p, x, size);
 	if (w->state == GCN_STOPPED)
 		return;
@@ -240,11 +262,8 @@ static void store(struct gcn_wave *w, struct place p, unsigned int src, unsigned
 	u8 *at = size % 4 == 0 ? whole(w, p, size, GCN_WRITE) : NULL;
 	u32 x[4] = { 0 };
 
-	if (at) {
-		for (unsigned int k = 0; k < size / 4; k++)
-			memcpy(at + 4 * k, &w->v[src + k][lane], 4);
-		return;
-	}
+	if (at)
+		return words_store(w, at, src, lane, size / 4);
 	for (unsigned int k = 0; k < (size + 3) / 4; k++)
 		x[k] = w->v[src + k][lane];
 	if (high)
