@@ -1167,6 +1167,15 @@ static void assert_restore_fails(const char *text)
 	fake_kfd_forget();
 }
 
+static void fail_state(void)
+{
+	int ret;
+
+	run(restore, 0, ENOENT, &ret);
+	if (!ret || ret == -ENOTSUP || !strstr(log_text, "No such file or directory"))
+		complain("criu is told %d of a state that the kernel does not restore: %s", ret, log_text);
+}
+
 static void fail_resume(void)
 {
 	int ret;
@@ -1267,6 +1276,8 @@ TEST(an_error_of_the_kernel_is_no_word_about_whose_it_is)
 {
 	write_images();
 	assert_right_in_child(fail_library);
+	fail_name = "RESTORE";
+	assert_right_in_child(fail_state);
 	fail_name = "RESUME";
 	assert_right_in_child(fail_resume);
 	fail_name = NULL;

@@ -42,19 +42,27 @@ static struct queue_record queue(uint32_t type, uint32_t mqd_size)
 static struct bo buffer = { .addr = CWSR, .size = 1 << 20 };
 static struct kfd_criu_device_bucket device = { .user_gpu_id = USER_GPU, .actual_gpu_id = GPU };
 
-/* A state with one queue. */
-static struct kfd_state state_of(struct fixture_records *f, const struct queue_record *record)
+/* A state with two queues; NULL: with one. */
+static struct kfd_state state_of_two(struct fixture_records *f, const struct queue_record *record,
+				     const struct queue_record *second)
 {
 	struct kfd_state state;
 
 	fixture_begin(f, 1, 1);
 	fixture_queue(f, record);
+	if (second)
+		fixture_queue(f, second);
 	fixture_event(f);
 	state = fixture_state(f);
 	state.pid = PID;
 	state.devices = &device;
 	state.bos = &buffer;
 	return state;
+}
+
+static struct kfd_state state_of(struct fixture_records *f, const struct queue_record *record)
+{
+	return state_of_two(f, record, NULL);
 }
 
 static int check_record(unsigned int gfx, unsigned int num_xcc, const struct driver_release *driver,
@@ -465,6 +473,26 @@ TEST(what_does_not_become_better_is_not_waited_for)
 	assert_true(is_waited_for(90008, 1, "7.2.12", &no_stack, true));
 	no_stack.gpu_id = 0x999;
 	assert_false(is_waited_for(90008, 1, "7.2.12", &no_stack, true));
+}
+
+/* One queue would be waited for, but not the other: the dump is refused in any case. */
+TEST(a_queue_that_stays_refused_ends_the_wait_for_another)
+{
+	struct driver_release driver = linux_release("7.2.12");
+	struct queue_record busy = stopped_in_kernel(1), lost = busy, harmful = busy;
+	struct topology *topology = machine(90008, 1);
+	const struct queue_record *others[] = { &busy, &lost, &harmful };
+	struct fixture_records f;
+
+	lost.mqd_stack_size = 0;
+	harmful.gpu_id = 0x999;
+	log_clear();
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		struct kfd_state state = state_of_two(&f, &busy, others[i]);
+
+		assert_int_equal(limits_are_busy(&state, topology, &driver, false), i == 0);
+	}
+	topology_free(topology);
 }
 
 TEST(a_queue_that_has_not_ended_its_kernel_is_refused_with_the_setting_that_waits)
