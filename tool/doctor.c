@@ -161,7 +161,7 @@ void check_permissions(void)
 			    "this shell has neither CAP_SYS_ADMIN nor CAP_CHECKPOINT_RESTORE");
 	else if (!has_capability(CAP_SYS_PTRACE) || !has_capability(CAP_DAC_READ_SEARCH))
 		print_point(POINT_WARNING, "permissions",
-			    "Run this and criu as root, or give criu both: see WITHOUT ROOT in criu-plugin-amdgpu(7)",
+			    "Run this and criu as root, or give criu both: see \"Without root\" in docs/limits.md",
 			    "this shell lacks CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH, and cannot look whether others have buffers "
 			    "of a process");
 	else
@@ -201,8 +201,8 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 		      const char *why)
 {
 	const char *advice = limit == LIMIT_LOSS ?
-				     "See KERNELS in criu-plugin-amdgpu(7); KFD_RESTORABLE_CHECK=0 tries it anyway" :
-				     "See KERNELS in criu-plugin-amdgpu(7)";
+				     "See \"Kernels\" in docs/limits.md; KFD_RESTORABLE_CHECK=0 tries it anyway" :
+				     "See \"Kernels\" in docs/limits.md";
 	char name[32], product[PRODUCT_TEXT_MAX], gfx[NODE_TEXT_MAX], pci[NODE_TEXT_MAX], free_text[64] = "";
 	char xccs[32] = "";
 	uint64_t nr_xcc = topology_get(node, TOPOLOGY_NUM_XCC), vram = topology_get(node, TOPOLOGY_VRAM_SIZE);
