@@ -337,6 +337,8 @@ static int take_process(struct cut *cut, struct process *process)
 	if (!err)
 		err = check_owner(process);
 	if (!err)
+		err = still_find_cgroup(process);
+	if (!err)
 		still_note(process);
 	if (!err)
 		err = take_kfd(process);

@@ -207,7 +207,12 @@ int still_for_calls(struct cut *cut);
 void still_for_pause(struct cut *cut);
 /* Looks at the thread that is to make calls: whoever freezes it meanwhile has to wait for their end. */
 int still_look(struct cut *cut, struct process *process);
-/* When a process of a record is seized: whether others have stopped it. */
+/*
+ * When a process of a record is seized: its cgroup, by the path that it has here. In another cgroup namespace, or with
+ * other mounts, that is not the record's. 0, or -errno after fail(): it is frozen where nobody here can thaw it.
+ */
+int still_find_cgroup(struct process *process);
+/* Then: whether others have stopped it. */
 void still_note(struct process *process);
 /* From now on processes are suspended: frozen, where that is possible, and not stopped by a signal. Writes their records. */
 void still_freeze(struct cut *cut);

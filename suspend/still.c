@@ -35,6 +35,31 @@ static bool is_in_own_cgroup(const struct record_head *head, char own[PATH_MAX])
 	return record_cgroup(head, own) && cgroup_of(head->pid, now) && !strcmp(now, own);
 }
 
+static bool has_same_name(const char *path, const char *other)
+{
+	return !strcmp(strrchr(path, '/'), strrchr(other, '/'));
+}
+
+int still_find_cgroup(struct process *process)
+{
+	struct record_head *head = &process->head;
+	char own[PATH_MAX], now[PATH_MAX];
+
+	if (!record_cgroup(head, own))
+		return 0;
+	if (!cgroup_of(head->pid, now))
+		return fail(-EOPNOTSUPP,
+			    "pid %d: is frozen in %s or below it, and its cgroup cannot be seen from here: resume it where "
+			    "/sys/fs/cgroup has it",
+			    head->pid, head->home);
+	if (!has_same_name(own, now))
+		return 0;
+	if (!head->by_home)
+		*strrchr(now, '/') = '\0';
+	memcpy(head->home, now, sizeof(head->home));
+	return 0;
+}
+
 /*
  * Slurm signals and kills what is in its cgroups for tasks alone, not below them, and freezes one above. Where that is so, and
  * nobody else is there, the process stays in it.

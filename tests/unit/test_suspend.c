@@ -38,7 +38,7 @@
 #define PAGE	     4096u
 #define CGROUP_ABOVE "/sys/fs/cgroup/engine"
 #define HOME	     CGROUP_ABOVE "/job"
-#define OWN_CGROUP   HOME "/amdgpu-suspended-"
+#define HOME_OUTSIDE "/sys/fs/cgroup/container/engine/job" /* the same, seen from above a cgroup namespace */
 #define PARENT	     4710
 #define MEMORY	     0x7000000000u
 #define VRAM	     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
@@ -69,6 +69,7 @@ static struct model {
 	bool alone[MAX_BOS];
 	bool is_parent_stopped, parent_looks;		 /* parent_looks: it stops itself when the process is stopped */
 	bool no_cgroups, has_own, is_in_own;		 /* has_own: the cgroup of its own is there */
+	bool is_seen_outside;
 	bool frozen[3], is_thawed_meanwhile;		 /* the cgroup above, the one that it was in, its own */
 	bool has_ended;
 	bool is_continued;				 /* while it is held */
@@ -275,26 +276,34 @@ void hold_end(struct hold *hold)
 STUB(pid_t, process_parent, (pid_t pid), pid == PARENT ? 1 : PARENT)
 STUB(char, task_state, (pid_t pid), pid == PARENT && models->is_parent_stopped ? 'T' : 'S')
 
+static const char *home(void)
+{
+	return models->is_seen_outside ? HOME_OUTSIDE : HOME;
+}
+
 /* The process whose own cgroup it is is selected. */
 static bool is_own(const char *path)
 {
-	if (strncmp(path, OWN_CGROUP, strlen(OWN_CGROUP)))
+	size_t length = strlen(home());
+	int pid;
+
+	if (strncmp(path, home(), length) || sscanf(path + length, "/amdgpu-suspended-%d", &pid) != 1)
 		return false;
-	select_pid(atoi(path + strlen(OWN_CGROUP)));
+	select_pid(pid);
 	return true;
 }
 
 static bool *frozen_of(const char *path)
 {
-	return is_own(path) ? &model->frozen[2] : &models->frozen[!strcmp(path, HOME)];
+	return is_own(path) ? &model->frozen[2] : &models->frozen[!strcmp(path, home())];
 }
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
 	select_pid(pid);
-	snprintf(path, PATH_MAX, HOME);
+	snprintf(path, PATH_MAX, "%s", home());
 	if (model->is_in_own)
-		snprintf(path, PATH_MAX, OWN_CGROUP "%d", pid);
+		snprintf(path, PATH_MAX, "%s/amdgpu-suspended-%d", home(), pid);
 	return !models->no_cgroups;
 }
 
@@ -1316,6 +1325,36 @@ TEST(without_cgroups_a_command_that_dies_anywhere_loses_nothing)
 			died = run(commands[i], at, 0) < 0;
 			complete(at);
 		}
+}
+
+/* As from a container, or from outside of the one where it was suspended. */
+TEST(a_cgroup_is_known_where_it_has_another_path)
+{
+	for (int by_home = 0; by_home < 2; by_home++) {
+		make_process();
+		models->frozen[0] = by_home;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		assert_int_equal(model->is_in_own, !by_home);
+		models->frozen[0] = false;
+		models->is_seen_outside = true;
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		expect_whole(0);
+		assert_false(models->frozen[1] || model->frozen[2] || model->has_own);
+	}
+}
+
+TEST(who_is_frozen_in_a_cgroup_that_is_not_seen_is_refused_at_once)
+{
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->no_cgroups = true;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	expect_nothing_wrong(0);
+	assert_int_equal(model->nr, 3);
+	assert_true(is_frozen());
+	assert_int_equal(state_of(0), STATE_SUSPENDED);
+	model->no_cgroups = false;
+	complete(0);
 }
 
 TEST(who_is_held_by_a_signal_alone_is_named)

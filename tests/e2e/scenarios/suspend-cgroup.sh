@@ -87,6 +87,31 @@ tool_run resume --cgroup "$slice" || fail "resume: $(<"$work/tool.out")"
 expect_home
 expect_unharmed
 
+# inside WHAT: the command in a cgroup namespace below the slice, where cgroups of the job have other paths
+inside() {
+	bash -c 'echo $$ >"$1/cgroup.procs" && exec unshare --cgroup --mount bash -c "mount -t cgroup2 none /sys/fs/cgroup && exec \"\$@\"" - "${@:2}"' - \
+		"$slice" "$top/build/amdgpu-checkpoint" "$1" "${job_pids[@]}" >"$work/tool.out" 2>&1 || fail "$1 in a cgroup namespace: $(<"$work/tool.out")"
+}
+tool_run suspend "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
+inside resume
+expect_home
+expect_unharmed
+inside suspend
+expect_held
+tool_run resume "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
+expect_home
+expect_unharmed
+
+# Where its cgroup is not to be seen, a resume is refused, and changes nothing.
+tool_run suspend "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
+! unshare --mount bash -c 'umount -l /sys/fs/cgroup; exec "$@"' - "$top/build/amdgpu-checkpoint" resume "${job_pids[@]}" >"$work/tool.out" 2>&1 ||
+	fail "resumed where its cgroup is not to be seen"
+grep -q 'its cgroup cannot be seen from here' "$work/tool.out" || fail "resume: $(<"$work/tool.out")"
+expect_held
+tool_run resume "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
+expect_home
+expect_unharmed
+
 # Stopped by a signal while it is suspended: so it is when it is resumed.
 tool_run suspend --cgroup "$slice" || fail "suspend: $(<"$work/tool.out")"
 kill -STOP "${job_pids[@]}"
