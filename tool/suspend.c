@@ -204,6 +204,9 @@ int suspend_in_child(const struct suspend_work *asked)
 	pid_t child;
 	int status = 0;
 
+	/* Who reads the answer may have ended, and a limit of the size of files is an error like others: no reason to die. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	work.target.id = work.out ? suspend_new_id() : 0;
 	fflush(stdout);
 	child = fork();

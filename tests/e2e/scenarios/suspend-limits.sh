@@ -104,4 +104,23 @@ goes_on
 	job_resume
 )
 expect_unharmed
+
+# It may write no file: that is said, and nothing is left.
+(
+	ulimit -f 0
+	! "$top/build/amdgpu-checkpoint" suspend "$pid" 2>&1
+) | grep -q 'cannot write .*: File too large' || fail "a command that may write no file says something else"
+nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
+expect_unharmed
+
+# Whoever reads its answer has ended: that takes nothing back.
+exec {gone}> >(:)
+wait $!
+"$top/build/amdgpu-checkpoint" suspend "$pid" 2>"$work/tool.out" >&$gone && fail "an answer that nobody reads is good"
+exec {gone}>&-
+grep -q 'cannot write: Broken pipe' "$work/tool.out" || fail "suspend: $(<"$work/tool.out")"
+tool_run state "$pid"
+grep -q ': suspended since' "$work/tool.out" || fail "it is not suspended: $(<"$work/tool.out")"
+job_resume
+expect_unharmed
 job_end
