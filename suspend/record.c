@@ -295,6 +295,8 @@ static int list_names(pid_t pid, struct record_head **ret, size_t *ret_nr)
 	struct stat st;
 	int err = dir || errno == ENOENT ? 0 : fail(-errno, SUSPEND_RUN ": %m");
 
+	if (!dir && access("/proc/self", F_OK))
+		return fail(-errno, "/proc: is not there, by which records are found: %m");
 	if (dir && (fstat(fd, &st) || st.st_uid != geteuid()))
 		return fail(-EPERM, SUSPEND_RUN ": belongs to another user");
 	while (dir && !err && (entry = readdir(dir))) {

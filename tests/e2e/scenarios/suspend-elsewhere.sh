@@ -30,6 +30,10 @@ elsewhere time unshare --time --boottime 5000 --fork "$tool" state
 ! unshare --pid --fork "$tool" state >"$work/elsewhere.out" 2>&1 || fail "state with another /proc: $(<"$work/elsewhere.out")"
 grep -q '/proc is of another pid namespace' "$work/elsewhere.out" || fail "state with another /proc: $(<"$work/elsewhere.out")"
 
+! unshare --mount bash -c 'umount -R -l /proc; exec "$@"' - "$tool" state >"$work/elsewhere.out" 2>&1 ||
+	fail "state without /proc: $(<"$work/elsewhere.out")"
+grep -q '/proc: is not there' "$work/elsewhere.out" || fail "state without /proc: $(<"$work/elsewhere.out")"
+
 # The same machine with mounts of its own: that is no obstacle.
 unshare --mount bash -c 'mount -t tmpfs none /run; exec "$@"' - "$tool" state "${job_pids[0]}" >"$work/state.out" 2>&1 ||
 	fail "state with another /run: $(<"$work/state.out")"
