@@ -322,7 +322,7 @@ stranger_start() {
 }
 
 stranger_end() {
-	kill -TERM "$stranger"
+	kill -TERM "$stranger" 2>/dev/null || true # it may have been told already
 	wait_until 60 no_process "$stranger" || fail "the other job does not end"
 	[ "$(state_get "$work/stranger" phase)" = "done" ] || fail "the other job's data is wrong: $(state_get "$work/stranger" message)"
 }
