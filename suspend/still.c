@@ -12,6 +12,8 @@
  * freeze while it waits for room and copies; move back, SIGCONT. What is in effect is always two of them at the moment of
  * change, and the record says beforehand what is about to be.
  *
+ * This command puts off SIGTERM while it makes calls (put_off_end()).
+ *
  * Parents: while one thread is held by the tracer it does not take part in the stop, so the parent of a process with several
  * threads finds no child stopped. That of a process with one thread does, and may stop itself for it, as su does: it is
  * continued in the end.
@@ -231,18 +233,46 @@ static int stop(struct cut *cut, struct process *process)
 	return err;
 }
 
+/* SIGCONT takes from it what would stop it when it runs, as Ctrl-Z: that is sent again. */
+static void send_continue(pid_t pid)
+{
+	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+	uint64_t pending = proc_status(pid, "ShdPnd", 16);
+
+	kill(pid, SIGCONT);
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
+		if (pending & 1ull << (stops[i] - 1))
+			kill(pid, stops[i]);
+}
+
 static void continue_process(struct process *process)
 {
 	note_continued(process);
 	if (process->head.is_stopped && !process->head.was_stopped)
-		kill(process->head.pid, SIGCONT);
+		send_continue(process->head.pid);
 	process->head.is_stopped = false;
+}
+
+/*
+ * Whoever stops a unit that has this command and the job sends SIGTERM to both, and SIGCONT after it: the calls that have been begun
+ * are made to their end first, since SIGSTOP alone holds the job until then.
+ */
+static void put_off_end(bool put_off)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigprocmask(put_off ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 int still_for_calls(struct cut *cut)
 {
 	int err = 0;
 
+	put_off_end(true);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (is_changed(&cut->processes[i]))
 			err = stop(cut, &cut->processes[i]);
@@ -290,6 +320,7 @@ void still_for_pause(struct cut *cut)
 		if (is_changed(&cut->processes[i]) && is_in_own_cgroup(&cut->processes[i].head, own))
 			cgroup_freeze(own, true);
 	}
+	put_off_end(false);
 }
 
 void still_freeze(struct cut *cut)
@@ -339,4 +370,5 @@ void still_after(struct cut *cut)
 	for (size_t i = 0; i < cut->nr_parents; i++)
 		if (task_state(cut->parents[i]) == 'T')
 			kill(cut->parents[i], SIGCONT);
+	put_off_end(false);
 }

@@ -20,6 +20,10 @@ is_done() {
 	expect_no_objects
 }
 
+no_command() {
+	! pgrep -f "^$top/build/amdgpu-checkpoint (suspend|resume) " >/dev/null
+}
+
 mkdir -p "$unit"
 for order in "thaw TERM CONT" "TERM CONT thaw" "CONT thaw TERM" "TERM thaw CONT"; do
 	job_start --vram 8M --extra reads
@@ -57,6 +61,27 @@ done
 kill -TERM "${job_pids[0]}"
 wait "$parent" || true
 is_done "below su"
+
+# The command and the job are of one unit that is stopped: both processes of the command get SIGTERM, at any call, and the job
+# SIGCONT after that. The calls that are begun are made to their end first.
+for ((n = 5; ; n += 5 + n / 2)); do
+	job_start --vram 1M --extra reads
+	faults "sys:ptrace $n TERM"
+	"${faulty[@]}" "$top/build/amdgpu-checkpoint" suspend "${job_pids[0]}" >"$work/tool.out" 2>&1 &
+	status=0
+	wait "$!" || status=$?
+	wait_until 60 no_command || fail "suspend, SIGTERM at call $n: does not end"
+	faults
+	kill -CONT "${job_pids[0]}"
+	sleep 0.3
+	alive "${job_pids[0]}" || fail "suspend, SIGTERM at call $n: the job has run without its memory"
+	tool_run resume "${job_pids[0]}" || fail "suspend, SIGTERM at call $n: resume: $(<"$work/tool.out")"
+	expect_right
+	nothing_kept || fail "suspend, SIGTERM at call $n: left behind: $(find /run/amdgpu-checkpoint)"
+	job_end
+	[ "$status" -ne 0 ] || break
+done
+[ "$n" -gt 50 ] || fail "a suspend makes only $n calls"
 
 # Killed while it is suspended: nothing stays frozen, nothing stays in memory.
 job_start --vram 8M
