@@ -621,6 +621,9 @@ int suspend_back(const struct suspend_target *target, unsigned int wait_seconds,
 	int err;
 
 	cut.wait_until = cut.began + wait_seconds;
+	cut.keeps_line = target->line;
+	if (target->line)
+		cut.line = *target->line;
 	err = take_all(&cut, target);
 	if (err)
 		return err;

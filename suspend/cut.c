@@ -10,7 +10,7 @@
 
 struct cut cut_begin(const struct settings *settings)
 {
-	struct cut ret = { .settings = settings, .began = monotonic_seconds(), .line = -1 };
+	struct cut ret = { .settings = settings, .began = monotonic_seconds(), .line.fd = -1 };
 
 	driver_ask_release(DRIVER_VERSION_FILE, &ret.driver);
 	return ret;

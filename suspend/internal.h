@@ -172,8 +172,9 @@ struct cut {
 	struct topology *machine;
 	struct driver_release driver;
 	double began, wait_until; /* monotonic_seconds() */
-	uint64_t waits_since;	  /* its place among those that wait for memory; 0: it has not waited */
-	int line;		  /* the file that says so; -1: none */
+	struct suspend_line line; /* its place among those that wait for memory */
+	bool keeps_line;	  /* it is the caller's */
+	bool lacks_room;
 	struct thawed *thawed;
 	size_t nr_thawed;
 	pid_t *parents; /* processes above that were not stopped before those of the call were */

@@ -5,7 +5,8 @@
  *
  * Resumes that wait stand in a line. Each has a file next to the records, named by the time since which it waits, with what
  * it needs. It is locked as long as the waiter lives: one that is not is removed by whoever comes upon it. Who came first
- * is served first: what he needs is not there for the others.
+ * is served first: what he needs is not there for the others. Who tries again and again, as follow does, keeps his place from one
+ * try to the next. A resume that does not wait joins no line: it ends at once, and does not take what others wait for.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -88,6 +89,8 @@ static uint64_t wanted_before(uint64_t before, uint32_t minor)
 
 static int write_needs(const struct cut *cut, int fd)
 {
+	_cleanup_free_ struct need *needs = NULL;
+	size_t nr = 0;
 	int err = 0;
 
 	for (unsigned int i = 0; !err && i < cut->machine->nr_nodes; i++) {
@@ -97,42 +100,67 @@ static int write_needs(const struct cut *cut, int fd)
 		};
 
 		if (need.bytes)
-			err = write_all(fd, &need, sizeof(need));
+			err = array_add(needs, nr, need);
 	}
+	if (!err && pwrite(fd, needs, nr * sizeof(*needs), 0) != (ssize_t)(nr * sizeof(*needs)))
+		err = errno_or_eio();
 	return err;
 }
 
-/* Where the line cannot be joined, nobody waits for this one. */
-static void join_line(struct cut *cut)
+/* Nobody sees it before it is locked and whole. Where the line cannot be joined, nobody waits for this one. @cut: NULL
+ * where nothing is needed yet. */
+static void join_line(struct suspend_line *line, const struct cut *cut)
 {
 	_cleanup_close_ int dir = open_line(), fd = -1;
 	struct timespec now;
 	char name[64], made[80];
 
-	if (dir < 0 || cut->waits_since)
+	if (dir < 0)
 		return;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	cut->waits_since = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	snprintf(name, sizeof(name), FILE_NAME, cut->waits_since);
+	line->since = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(name, sizeof(name), FILE_NAME, line->since);
 	snprintf(made, sizeof(made), "%s.%d.new", name, getpid());
 	fd = openat(dir, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	/* Nobody sees it before it is locked and whole. */
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !write_needs(cut, fd) && !linkat(dir, made, dir, name, 0))
-		cut->line = steal_fd(&fd);
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !(cut && write_needs(cut, fd)) && !linkat(dir, made, dir, name, 0))
+		line->fd = steal_fd(&fd);
 	unlinkat(dir, made, 0);
 }
 
-void vram_leave(struct cut *cut)
+void suspend_line_join(struct suspend_line *line)
+{
+	if (!line->since)
+		join_line(line, NULL);
+}
+
+void suspend_line_leave(struct suspend_line *line)
 {
 	_cleanup_close_ int dir = -1;
 	char name[64];
 
-	if (cut->line < 0)
+	if (line->fd < 0)
 		return;
 	dir = open_line();
-	snprintf(name, sizeof(name), FILE_NAME, cut->waits_since);
+	snprintf(name, sizeof(name), FILE_NAME, line->since);
 	unlinkat(dir, name, 0);
-	cleanup_close(&cut->line);
+	cleanup_close(&line->fd);
+}
+
+static void stand_in_line(struct cut *cut)
+{
+	if (!cut->line.since)
+		join_line(&cut->line, cut);
+	else if (cut->keeps_line && cut->line.fd >= 0)
+		write_needs(cut, cut->line.fd);
+}
+
+/* A place that is kept for the next try holds back others only where memory is what this one lacks. */
+void vram_leave(struct cut *cut)
+{
+	if (!cut->keeps_line)
+		suspend_line_leave(&cut->line);
+	else if (!cut->lacks_room && cut->line.fd >= 0 && ftruncate(cut->line.fd, 0))
+		pr_warn("%s: its place among those that wait for memory cannot be cleared: %m\n", SUSPEND_RUN);
 }
 
 /* ---- what is there ---- */
@@ -176,7 +204,7 @@ static bool has_room(const struct cut *cut, int *kfd, struct lack *ret)
 
 		if (!lack.needed)
 			continue;
-		lack.wanted = wanted_before(cut->waits_since ? cut->waits_since : UINT64_MAX, topology_minor(node));
+		lack.wanted = wanted_before(cut->line.since ? cut->line.since : UINT64_MAX, topology_minor(node));
 		is_known = ask_free(sysfs, kfd, node, lack.needed + lack.wanted, &lack.free);
 		*ret = lack;
 		if (is_known && (lack.free < lack.needed || lack.free - lack.needed < lack.wanted))
@@ -210,10 +238,13 @@ int vram_wait(struct cut *cut)
 	_cleanup_close_ int kfd = -1;
 	struct lack lack = { 0 };
 
-	while (!has_room(cut, &kfd, &lack)) {
-		if (monotonic_seconds() >= cut->wait_until || !is_there(cut))
+	while ((cut->lacks_room = !has_room(cut, &kfd, &lack))) {
+		bool is_over = monotonic_seconds() >= cut->wait_until || !is_there(cut);
+
+		if (!is_over || cut->keeps_line)
+			stand_in_line(cut);
+		if (is_over)
 			return fail_lack(cut, &lack);
-		join_line(cut);
 		usleep(WAIT_USEC);
 	}
 	return 0;

@@ -22,6 +22,12 @@
 /* Why memory stays on the GPU. */
 enum suspend_kept { KEPT_BY_QUEUES, KEPT_BY_SHARING, KEPT_BY_MAPPING, SUSPEND_NR_KEPT };
 
+/* A place among those that wait for memory (line.c). It lasts as long as its file is open. */
+struct suspend_line {
+	uint64_t since; /* 0: none was taken */
+	int fd;		/* -1: none */
+};
+
 /* Processes: those that are named, with @tree their descendants, with @cgroup (NULL: none) all in and below that
  * directory. */
 struct suspend_target {
@@ -33,6 +39,8 @@ struct suspend_target {
 				NULL: none */
 	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
 				suspend, and no others */
+	const struct suspend_line *line; /* for suspend_back() that is tried again and again: its place; NULL: it has one
+					    while it waits */
 };
 
 /* What has become of a process. */
@@ -75,6 +83,10 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
  */
 int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret);
+
+/* Takes a place in the line, if it is none yet; gives it up. */
+void suspend_line_join(struct suspend_line *line);
+void suspend_line_leave(struct suspend_line *line);
 
 enum suspend_state {
 	STATE_RUNNING,

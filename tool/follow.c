@@ -27,6 +27,7 @@ struct pending {
 	char *cgroup;
 	double from, pause; /* monotonic_seconds(): not before that; what follows a try */
 	bool is_seen;
+	struct suspend_line line; /* of a resume that is tried again */
 };
 
 struct follow {
@@ -54,7 +55,7 @@ static void say_of(const char *cgroup, const char *what)
 
 static struct pending *find_pending(struct follow *follow, const char *cgroup, double settle)
 {
-	struct pending new = { .from = monotonic_seconds() + settle, .pause = RETRY_SECONDS };
+	struct pending new = { .from = monotonic_seconds() + settle, .pause = RETRY_SECONDS, .line.fd = -1 };
 
 	for (size_t i = 0; i < follow->nr_pending; i++)
 		if (!strcmp(follow->pending[i].cgroup, cgroup))
@@ -91,6 +92,7 @@ static void forget_done(struct follow *follow)
 		struct pending *pending = &follow->pending[i];
 
 		if (!pending->is_seen) {
+			suspend_line_leave(&pending->line);
 			free(pending->cgroup);
 			continue;
 		}
@@ -177,10 +179,11 @@ static bool is_over(const struct suspend_info *info)
 	return info->follows[0] && (info->is_thawed || info->state != STATE_SUSPENDED);
 }
 
-/* All that were suspended together. */
-static void resume_cgroup(const int *all, size_t nr_all, const char *cgroup, bool quiet)
+/* All that were suspended together. Who was thawed first has memory first. */
+static void resume_cgroup(struct follow *follow, const int *all, size_t nr_all, const char *cgroup, bool quiet)
 {
 	_cleanup_free_ int *pids = NULL;
+	struct pending *pending = find_pending(follow, cgroup, 0);
 	struct suspend_work work = { .quiet = quiet };
 	struct suspend_info info;
 
@@ -189,6 +192,10 @@ static void resume_cgroup(const int *all, size_t nr_all, const char *cgroup, boo
 		    array_add(pids, work.target.nr, all[i]))
 			return;
 	work.target.pids = pids;
+	if (pending) {
+		suspend_line_join(&pending->line);
+		work.target.line = &pending->line;
+	}
 	if (!quiet)
 		say_of(cgroup, "is thawed, or gone");
 	suspend_in_child(&work);
@@ -221,7 +228,7 @@ static void resume_thawed(struct follow *follow)
 		if (suspend_ask(all[i], &info))
 			continue;
 		if (is_over(&info) && is_time(follow, info.follows, SETTLE_SECONDS, RETRY_SECONDS, &quiet))
-			resume_cgroup(all, nr, info.follows, quiet);
+			resume_cgroup(follow, all, nr, info.follows, quiet);
 		else if (!info.follows[0] && info.state == STATE_HALF)
 			resume_left(follow, all[i]);
 	}

@@ -24,7 +24,7 @@ static struct machine {
 	enum suspend_state state;
 	const char *follows;
 	unsigned int nr_outs, nr_backs, nr_failures; /* of the next calls so many fail */
-	unsigned int nr_quiet;
+	unsigned int nr_quiet, nr_in_line, nr_joins, nr_leaves; /* nr_in_line: resumes with the last place that was taken */
 	size_t nr_pids;				     /* of the last call */
 	void (*script)(unsigned int tenths);
 } machine;
@@ -97,6 +97,7 @@ int suspend_in_child(const struct suspend_work *work)
 	(*calls)++;
 	machine.nr_quiet += work->quiet;
 	machine.nr_pids = work->target.nr;
+	machine.nr_in_line += !work->out && work->target.line && work->target.line->since == machine.nr_joins;
 	assert_int_equal(work->target.pids[0], GPU);
 	if (machine.nr_failures) {
 		machine.nr_failures--;
@@ -105,6 +106,17 @@ int suspend_in_child(const struct suspend_work *work)
 	machine.state = work->out ? STATE_SUSPENDED : STATE_RUNNING;
 	machine.follows = work->out ? (!strcmp(work->target.follows, OWN) ? OWN : ABOVE) : "";
 	return TOOL_GOOD;
+}
+
+void suspend_line_join(struct suspend_line *line)
+{
+	if (!line->since)
+		line->since = ++machine.nr_joins;
+}
+
+void suspend_line_leave(struct suspend_line *line)
+{
+	machine.nr_leaves += line->since != 0;
 }
 
 int cgroup_path(const char *cgroup, char path[PATH_MAX])
@@ -239,6 +251,20 @@ TEST(what_was_suspended_for_a_cgroup_elsewhere_is_resumed_too)
 	machine.follows = ABOVE;
 	follow("/sys/fs/cgroup/another");
 	assert_int_equal(machine.nr_backs, 1);
+}
+
+/* Whoever is thawed later has its memory later. */
+TEST(what_is_resumed_again_and_again_keeps_its_place_in_the_line)
+{
+	prepare(end_late);
+	machine.state = STATE_SUSPENDED;
+	machine.follows = ABOVE;
+	machine.nr_failures = 2;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_backs, 3);
+	assert_int_equal(machine.nr_in_line, 3);
+	assert_int_equal(machine.nr_joins, 1);
+	assert_int_equal(machine.nr_leaves, 1);
 }
 
 static void freeze_for_long(unsigned int tenths)

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -1102,9 +1103,11 @@ static int suspend_once(void)
 	return err;
 }
 
+static struct suspend_line line = { 0, -1 }; /* in which it waits, if it does */
+
 static int resume_once(void)
 {
-	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr };
+	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr, .line = line.since ? &line : NULL };
 	struct suspend_result result = { 0 };
 	int err = suspend_back(&resumed, 0, &settings, &result);
 
@@ -1676,6 +1679,49 @@ TEST(who_waits_longer_gets_memory_first_while_he_lives)
 	snprintf(path, sizeof(path), "%s/wait.%016x", records, 1);
 	assert_int_equal(access(path, F_OK), -1);
 	expect_whole(0);
+}
+
+/* How much its file in the line says that it needs; -1: it has none. */
+static int64_t wanted_in_line(void)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	uint64_t need[2];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/wait.%016" PRIx64, records, line.since);
+	fd = __real_open(path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(!st.st_size || read(fd, need, sizeof(need)) == sizeof(need));
+	close(fd);
+	return st.st_size ? (int64_t)need[1] : 0;
+}
+
+TEST(who_tries_again_and_again_keeps_his_place)
+{
+	uint64_t room;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	suspend_line_join(&line);
+	assert_int_equal(wanted_in_line(), 0);
+	room = model->room;
+	model->room = PAGE;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	assert_true(wanted_in_line() > (int64_t)PAGE);
+	/* He fails for another reason, and holds nobody back for that. */
+	model->room = room;
+	model->is_limited = true;
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	assert_int_equal(wanted_in_line(), 0);
+	model->is_limited = false;
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_whole(0);
+	suspend_line_leave(&line);
+	assert_int_equal(wanted_in_line(), -1);
+	line.since = 0;
 }
 
 TEST(a_reset_of_the_gpu_is_told_of)
