@@ -267,6 +267,33 @@ int command_resume(const struct arguments *arguments)
 
 /* ---- state ---- */
 
+static bool is_without_kfd(pid_t pid)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0, i = 0;
+
+	if (task_in_initial_pid_ns() <= 0 || task_list_kfd(&pids, &nr))
+		return false;
+	while (i < nr && pids[i] != pid)
+		i++;
+	return i == nr;
+}
+
+/* What its record says cannot be known here: it was suspended elsewhere, or by another version, or the record is damaged. */
+static int print_unknown(pid_t pid, int err)
+{
+	if (err != -ESRCH) {
+		print_object(NULL);
+		print_number("pid", "pid ", (uint64_t)pid);
+		print_string("state", ": ", "unknown");
+		print_text("\n");
+		if (print_is_json())
+			print_string("error", NULL, fail_text());
+		print_end();
+	}
+	return complain_failure();
+}
+
 static int print_state(pid_t pid)
 {
 	static const char *const states[] = {
@@ -279,15 +306,18 @@ static int print_state(pid_t pid)
 	char since[64] = "";
 	time_t when;
 	struct tm tm;
+	int err = suspend_ask(pid, &info);
 
-	if (suspend_ask(pid, &info))
-		return complain_failure();
+	if (err)
+		return print_unknown(pid, err);
 	when = (time_t)info.since;
 	if (info.since && localtime_r(&when, &tm))
 		strftime(since, sizeof(since), "%F %T", &tm);
 	print_object(NULL);
 	print_number("pid", "pid ", (uint64_t)pid);
 	print_string("state", ": ", states[info.state]);
+	if (info.state == STATE_RUNNING && is_without_kfd(pid))
+		print_text(" (without /dev/kfd)");
 	print_number("since", NULL, (uint64_t)info.since);
 	if (since[0])
 		print_text(" since %s", since);

@@ -27,6 +27,19 @@ for what in resume state; do
 done
 elsewhere time unshare --time --boottime 5000 --fork "$tool" state
 
+# says PATTERN FILE
+says() {
+	grep -q "$1" "$2" || fail "not \"$1\": $(<"$2")"
+}
+
+unshare --time --boottime 5000 --fork "$tool" state >"$work/state.out" 2>&1 || true
+says "^pid ${job_pids[0]}: unknown\$" "$work/state.out"
+unshare --time --boottime 5000 --fork "$tool" --json state >"$work/state.out" 2>&1 || true
+says '"state": *"unknown"' "$work/state.out"
+says '"error": *"pid .*was suspended in another time namespace' "$work/state.out"
+tool_run state $$
+says "^pid $$: running (without /dev/kfd)\$" "$work/tool.out"
+
 ! unshare --pid --fork "$tool" state >"$work/elsewhere.out" 2>&1 || fail "state with another /proc: $(<"$work/elsewhere.out")"
 grep -q '/proc is of another pid namespace' "$work/elsewhere.out" || fail "state with another /proc: $(<"$work/elsewhere.out")"
 
