@@ -3,8 +3,7 @@
  * AMD's render nodes, and the GEM objects, mappings and syncobjs of one open file, one ioctl a function.
  *
  * All functions return 0 or -errno without a message, if nothing else is said. Those that change nothing may be called on
- * a file of a dumped task, and those of the probe, which takes back what it does; the others are for files of the plugin
- * and of the restoring task.
+ * a file of a dumped task; the others are for files of the plugin and of the restoring task.
  */
 #ifndef AMDGPU_PLUGIN_DRM_H
 #define AMDGPU_PLUGIN_DRM_H
@@ -117,23 +116,5 @@ int gem_map(int fd, const struct gem_mapping *mapping);
 int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share);
 int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret);
 int gem_drop_syncobj(int fd, uint32_t handle);
-
-/* ---- what a job in a task's own file needs ---- */
-
-/* A page that is mapped on the GPU, and a context. To begin with: fd and address, which is free. */
-struct drm_probe {
-	int fd; /* of the render node, where no context is; borrowed */
-	uint64_t address;
-	void *page; /* NULL: not mapped */
-	uint32_t handle, context;
-};
-
-#define DRM_PROBE_BYTES 4064u /* of the page, for the job */
-
-int drm_probe_open(struct drm_probe *probe);
-/* Takes back what drm_probe_open() made, as far as it came. */
-int drm_probe_close(struct drm_probe *probe);
-/* Takes back what stayed in a file when whoever made it was killed: how many pages, or -errno. */
-int drm_probe_drop(int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The part of the KFD's user-space ABI that the plugin speaks, by number: GET_VERSION, an event to see what kernel it is,
- * CREATE_QUEUE and its end, SET_TRAP_HANDLER, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers,
+ * CREATE_QUEUE and its end, RUNTIME_ENABLE, GET_PROCESS_APERTURES_NEW for its count, what imports buffers,
  * and CRIU_OP.
  *
  * Written down here because the installed <linux/kfd_ioctl.h> may be older than Linux
@@ -71,15 +71,6 @@ struct kfd_ioctl_destroy_event_args {
 };
 _Static_assert(sizeof(struct kfd_ioctl_destroy_event_args) == 8, "ABI");
 #define AMDKFD_IOC_DESTROY_EVENT _IOW('K', 0x09, struct kfd_ioctl_destroy_event_args)
-
-struct kfd_ioctl_set_trap_handler_args {
-	uint64_t tba_addr;
-	uint64_t tma_addr;
-	uint32_t gpu_id;
-	uint32_t pad;
-};
-_Static_assert(sizeof(struct kfd_ioctl_set_trap_handler_args) == 24, "ABI");
-#define AMDKFD_IOC_SET_TRAP_HANDLER _IOW('K', 0x13, struct kfd_ioctl_set_trap_handler_args)
 
 #define KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK 1
 

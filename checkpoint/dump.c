@@ -126,21 +126,16 @@ bool dump_free(struct dump *dump, bool succeeded)
  */
 static int heal(const struct task_file *file)
 {
-	int r = file->minor ? drm_probe_drop(file->fd) : kfd_unpause(file->fd);
+	int err = kfd_unpause(file->fd);
 
-	if (file->minor && r > 0)
-		pr_warn("pid %d: a page in its file of renderD%u had been left by a dump that was killed\n", file->pid,
-			file->minor);
-	if (file->minor)
-		return r < 0 ? fail(r, "pid %d: cannot look at its file of renderD%u: %m", file->pid, file->minor) : 0;
-	if (!r)
+	if (!err)
 		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
-	if (!r || r == -EINVAL)
+	if (!err || err == -EINVAL)
 		return 0;
-	return fail(r, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
-		    r == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)" :
-		    r == -EBADF	 ? " (the process that opened it is not being dumped)" :
-				   "");
+	return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
+		    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)" :
+		    err == -EBADF  ? " (the process that opened it is not being dumped)" :
+				     "");
 }
 
 static int pause_process(struct gpu_process *process)
@@ -429,7 +424,7 @@ static int take_states(struct dump *dump)
 	/* After the survey and before the verdict: a job makes debugfs name these address spaces by criu's pid. */
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		if (!dump->processes[i]->no_kfd)
-			err = exceptions_read(dump->processes[i], dump->survey, &dump->driver);
+			err = runtime_find(dump->processes[i]->file.pid, &dump->processes[i]->state);
 	return err ? err : share_dump_decide(dump->survey);
 }
 
@@ -446,7 +441,7 @@ static int pause_all(struct dump *dump)
 		return err;
 	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = heal(&dump->files.files[i]);
+		err = dump->files.files[i].minor ? 0 : heal(&dump->files.files[i]);
 	if (!err)
 		err = losses_note(&dump->files, &dump->losses);
 	dump->stopped_at = monotonic_seconds();

@@ -78,8 +78,7 @@ static void seize_wards(struct ward *wards, size_t nr)
 	}
 }
 
-/* The queues, and what a job for the trap handler has left. Queues of other tasks, and those that run, the driver
- * leaves alone. */
+/* Queues of other tasks, and those that run, the driver leaves alone. */
 static void let_run(pid_t pid)
 {
 	struct task_files files = { 0 };
@@ -90,9 +89,7 @@ static void let_run(pid_t pid)
 	if (task_files_collect_one(pid, drm_says_amd, &files))
 		return;
 	for (size_t i = 0; i < files.count; i++)
-		if (files.files[i].minor)
-			drm_probe_drop(files.files[i].fd);
-		else
+		if (!files.files[i].minor)
 			kfd_unpause(files.files[i].fd);
 	task_files_done(&files);
 }

@@ -335,44 +335,10 @@ void guard_end(pid_t guard);
 
 /* ---- how a program hears of exceptions in its queues, which CHECKPOINT leaves out ---- */
 
-/*
- * Fills traps and runtime_enabled of the state of a process, which is stopped, and whose state was taken. For that, each
- * of its files of render nodes has a page of memory, a context and a job for a moment. A trap handler that cannot be read is
- * lost, after a warning. 0, or -errno after fail() unless memory is short.
- */
-int exceptions_read(struct gpu_process *process, const struct survey *survey, const struct driver_release *driver);
+/* Whether process @pid has called RUNTIME_ENABLE, into state->runtime_enabled. 0, or -errno after fail(). */
+int runtime_find(pid_t pid, struct kfd_state *state);
 
 /* In the restored process, whose file @fd is: before RESTORE, as queues may not be there yet. 0, or -errno after fail(). */
 int runtime_enable(int fd, const struct kfd_state *state);
-
-/* After RESTORE: sets what state->traps has. 0, or -errno after fail(). */
-int trap_set(int fd, const struct kfd_state *state);
-
-/* ---- of these, what exceptions_read() is made of ---- */
-
-/* Whether the driver saves waves, for which its own trap handler is: "1", "0". */
-#define TRAP_PARAMETER_FILE "/sys/module/amdgpu/parameters/cwsr_enable"
-
-/*
- * Where a GPU finds both addresses in the address space that a process has there. @high_end: where the addresses end that
- * programs may use, as DEV_INFO says (high_va_max). 0, or -EOPNOTSUPP after fail() where it is not certain that anything
- * is mapped there: a page fault would be reported to the process.
- */
-int trap_find(const struct driver_release *driver, const char *parameter_file, uint64_t high_end, uint64_t *ret);
-
-/* Commands that let an SDMA engine copy both addresses to @to. Pure. */
-#define TRAP_PACKET_DWORDS 8
-#define TRAP_BYTES	   16
-void trap_put_packet(uint32_t dw[TRAP_PACKET_DWORDS], uint64_t to, uint64_t from);
-
-/* Whether anything of the process can run on a GPU: one of its BOs is mapped there. Pure. */
-bool trap_gpu_is_used(const struct kfd_state *state, uint32_t gpu_id);
-
-/*
- * Whether process @pid has called RUNTIME_ENABLE, into state->runtime_enabled: ROCm calls it where it gives each compute
- * queue an address for exceptions. Of a process without a compute queue, a trap handler in state->traps shows it. 0, or
- * -errno after fail().
- */
-int runtime_find(pid_t pid, struct kfd_state *state);
 
 #endif

@@ -182,8 +182,7 @@ static int put_in(struct restored_task *task, int kfd)
 	err = kfd >= 0 ? runtime_enable(kfd, state) : 0;
 	if (err)
 		return err;
-	err = task->image->nr_sharers ? share_make(&task->share, kfd) : driver_restore(kfd, state);
-	return err || kfd < 0 ? err : trap_set(kfd, state);
+	return task->image->nr_sharers ? share_make(&task->share, kfd) : driver_restore(kfd, state);
 }
 
 /*

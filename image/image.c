@@ -33,7 +33,6 @@ void gpu_process_free(struct gpu_process *process)
 
 #define BO_FIELDS(X)   X(addr) X(size) X(offset) X(alloc_flags) X(gpu_id) X(has_crc32c) X(crc32c)
 #define VMA_FIELDS(X)  X(start) X(end) X(offset) X(minor) X(gpu_id)
-#define TRAP_FIELDS(X) X(gpu_id) X(tba) X(tma)
 
 static KfdBoEntry **pack_bos(struct packing *packing, const struct kfd_state *state)
 {
@@ -83,50 +82,6 @@ static int unpack_vmas(const char *name, const CriuKfd *msg, struct gpu_process 
 	return 0;
 }
 
-static TrapHandler **pack_traps(struct packing *packing, const struct kfd_state *state)
-{
-	TrapHandler **entries = packing_add(packing, state->nr_traps, &trap_handler__descriptor);
-
-	for (uint32_t i = 0; entries && i < state->nr_traps; i++) {
-		const struct trap_handler *from = &state->traps[i];
-		TrapHandler *to = entries[i];
-
-		TRAP_FIELDS(COPY)
-	}
-	return entries;
-}
-
-static bool has_trap(const struct kfd_state *state, uint32_t gpu_id)
-{
-	for (uint32_t i = 0; i < state->nr_traps; i++)
-		if (state->traps[i].gpu_id == gpu_id)
-			return true;
-	return false;
-}
-
-static int unpack_traps(const char *name, const CriuKfd *msg, const struct topology *nodes, struct kfd_state *state)
-{
-	if (!msg->n_trap_handlers)
-		return 0;
-	state->traps = calloc(nodes->nr_nodes, sizeof(*state->traps));
-	if (!state->traps)
-		return -ENOMEM;
-	for (size_t i = 0; i < msg->n_trap_handlers; i++) {
-		const TrapHandler *from = msg->trap_handlers[i];
-		struct trap_handler *to = &state->traps[i];
-
-		if (topology_find_gpu(nodes, from->gpu_id) < 0 || has_trap(state, from->gpu_id))
-			return bad_image(name, "trap handler %zu belongs to gpu %#x, which the image does not list or lists twice", i,
-					 from->gpu_id);
-		if (!kfd_state_has_address(state, from->tba) || (from->tma && !kfd_state_has_address(state, from->tma)))
-			return bad_image(name, "the trap handler of gpu %#x at %#" PRIx64 ", %#" PRIx64 " is in no BO",
-					 from->gpu_id, from->tba, from->tma);
-		TRAP_FIELDS(COPY)
-		state->nr_traps++;
-	}
-	return 0;
-}
-
 static void pack_writer(const struct image_writer *writer, ImageWriter *entry)
 {
 	image_writer__init(entry);
@@ -158,8 +113,7 @@ int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_
 	msg.device_entries = nodes_pack(&packing, image->nodes);
 	msg.bo_entries = pack_bos(&packing, state);
 	msg.vmas = pack_vmas(&packing, image->vmas, image->nr_vmas);
-	msg.trap_handlers = pack_traps(&packing, state);
-	if (!msg.device_entries || !msg.bo_entries || !msg.vmas || !msg.trap_handlers)
+	if (!msg.device_entries || !msg.bo_entries || !msg.vmas)
 		return -ENOMEM;
 	msg.pid = state->pid;
 	msg.num_of_gpus = topology_count_gpus(image->nodes);
@@ -169,7 +123,6 @@ int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_
 	msg.num_of_objects = state->nr_objects;
 	msg.priv_data = (ProtobufCBinaryData){ .len = state->priv_size, .data = state->priv_data };
 	msg.n_vmas = image->nr_vmas;
-	msg.n_trap_handlers = state->nr_traps;
 	msg.has_runtime_enabled = msg.runtime_enabled = state->runtime_enabled;
 	pack_writer(&image->writer, &writer);
 	msg.writer = &writer;
@@ -245,7 +198,7 @@ static int unpack_rest(const char *name, const CriuKfd *msg, struct gpu_process 
 	image->state.priv_size = msg->priv_data.len;
 	image->state.nr_objects = msg->num_of_objects;
 	image->state.runtime_enabled = msg->runtime_enabled;
-	return unpack_traps(name, msg, image->nodes, &image->state);
+	return 0;
 }
 
 /* Nothing is known about files of other writers. */

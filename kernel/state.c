@@ -28,7 +28,6 @@ void kfd_state_done(struct kfd_state *state)
 	free(state->bos);
 	free(state->priv_data);
 	free(state->standins);
-	free(state->traps);
 	*state = (struct kfd_state){ 0 };
 }
 
@@ -36,14 +35,6 @@ bool kfd_state_shares(const struct kfd_state *state)
 {
 	for (size_t i = 0; i < state->nr_bos; i++)
 		if (state->bos[i].share.buffer)
-			return true;
-	return false;
-}
-
-bool kfd_state_has_address(const struct kfd_state *state, uint64_t address)
-{
-	for (uint32_t i = 0; i < state->nr_records; i++)
-		if (address >= state->bos[i].addr && address - state->bos[i].addr < state->bos[i].size)
 			return true;
 	return false;
 }

@@ -70,12 +70,6 @@ struct bo {
 	struct kfd_share share; /* {}: nothing else names it */
 };
 
-/* The trap handler that a program has set on a GPU, to which the KFD's own jumps: its code and its memory. */
-struct trap_handler {
-	uint32_t gpu_id; /* user gpu id */
-	uint64_t tba, tma;
-};
-
 struct filler;
 
 /* The state of one process as the kernel gives and takes it. */
@@ -90,8 +84,6 @@ struct kfd_state {
 	uint64_t priv_size;
 	struct filler *standins; /* what RESTORE needs besides (driver.h) */
 	uint32_t nr_standins;
-	struct trap_handler *traps; /* one for a GPU at most */
-	uint32_t nr_traps;
 	bool runtime_enabled; /* RUNTIME_ENABLE was called: the KFD tells the program of exceptions in its queues */
 };
 
@@ -131,9 +123,6 @@ void kfd_state_work(const struct kfd_state *state, const struct topology *nodes,
 
 /* Whether anything else names one of the BOs. */
 bool kfd_state_shares(const struct kfd_state *state);
-
-/* Whether the address lies in a BO of the KFD. */
-bool kfd_state_has_address(const struct kfd_state *state, uint64_t address);
 
 /* The GPU of @machine that the process calls @user_id; NULL: it has none. */
 const struct topology_node *kfd_state_gpu(const struct kfd_state *state, const struct topology *machine, uint32_t user_id);

@@ -132,13 +132,3 @@ struct render_image share_describe_file(const struct survey *survey, size_t file
 {
 	return (struct render_image){ .without_kfd_vm = survey->without_kfd_vm[file], .objects = survey->objects[file] };
 }
-
-int share_kfds_file(const struct survey *survey, pid_t pid, uint32_t minor)
-{
-	const struct task_files *files = survey->request->files;
-
-	for (size_t i = 0; i < files->count; i++)
-		if (files->files[i].pid == pid && files->files[i].minor == minor && !survey->without_kfd_vm[i])
-			return files->files[i].fd;
-	return -1;
-}

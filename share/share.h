@@ -54,9 +54,6 @@ void share_dump_done(struct survey *survey);
 /* The image of a file of request->files, by its place there: without_kfd_vm, and objects, which are borrowed. */
 struct render_image share_describe_file(const struct survey *survey, size_t file);
 
-/* The file of a task that has the KFD's address space on a GPU, borrowed; -1: it has none. */
-int share_kfds_file(const struct survey *survey, pid_t pid, uint32_t minor);
-
 /* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
 bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
 

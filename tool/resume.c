@@ -39,16 +39,6 @@ static int resume(const struct task_file *file)
 	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
 }
 
-static void clean(const struct task_file *file)
-{
-	int r = drm_probe_drop(file->fd);
-
-	if (r > 0)
-		print_text("pid %d: removed what a killed dump had left in its file of renderD%u\n", file->pid, file->minor);
-	else if (r)
-		complain("pid %d: its file of renderD%u cannot be looked at: %s", file->pid, file->minor, strerror(-r));
-}
-
 int resume_queues(int pid)
 {
 	struct task_files files = { 0 };
@@ -61,9 +51,7 @@ int resume_queues(int pid)
 		const struct task_file *file = &files.files[i];
 
 		has_kfd |= !file->minor;
-		if (file->minor)
-			clean(file);
-		else if (status == TOOL_BAD) /* one file of the process itself is enough, whatever else it has */
+		if (!file->minor && status == TOOL_BAD) /* one file of the process itself is enough, whatever else it has */
 			status = resume(file);
 	}
 	if (!has_kfd)

@@ -37,18 +37,6 @@ static void check_shares(const struct gpu_process *image)
 	}
 }
 
-static void check_traps(const struct gpu_process *image)
-{
-	const struct kfd_state *state = &image->state;
-
-	for (uint32_t i = 0; i < state->nr_traps; i++) {
-		expect(topology_find_gpu(image->nodes, state->traps[i].gpu_id) >= 0);
-		expect(kfd_state_has_address(state, state->traps[i].tba));
-		for (uint32_t j = 0; j < i; j++)
-			expect(state->traps[j].gpu_id != state->traps[i].gpu_id);
-	}
-}
-
 static void check_vmas(const struct gpu_process *image)
 {
 	size_t i;
@@ -70,7 +58,6 @@ static void check_rules(const struct gpu_process *image)
 	       (!image->state.nr_records && !image->state.nr_objects && image->nr_sharers));
 	check_bos(image);
 	check_shares(image);
-	check_traps(image);
 	check_vmas(image);
 }
 

@@ -436,9 +436,6 @@ void *__wrap_mmap(void *mem, size_t len, int prot, int flags, int fd, off_t off)
 {
 	if (hit_memory("mmap"))
 		return MAP_FAILED;
-	if (prot & PROT_WRITE && fd >= 0 && !is_through() &&
-	    (device_of_fd(fd) == FAKE_RENDER_A || device_of_fd(fd) == FAKE_RENDER_B))
-		return __real_mmap(mem, len, prot, flags, fake_job_page, 0);
 	/* Doorbells: memory is as good. */
 	if (fd >= 0 && !is_through() && device_of_fd(fd) == FAKE_KFD)
 		return __real_mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -68,18 +68,16 @@ const struct fake_vma fake_render_vma = { "/dev/dri/renderD128", 0x20000, 0x2100
 struct process {
 	bool exists, paused;
 	bool context_paused;			    /* its second one */
-	unsigned int nr_job_contexts[FAKE_NR_GPUS]; /* in its files of render nodes */
 	int bos[FAKE_NR_BOS];			    /* memfds, -1: none */
 };
 
 #define FAKE_DMABUF_FD 22
 #define NR_FILES       (FAKE_DMABUF_FD + 1)
-#define HIGH_END       0xffffffffffbf0000ull /* second-level trap handlers are above */
 
 char fake_root[64];
 struct fake_setup fake_setup;
 struct fake_seen fake_seen;
-int fake_first_dmabuf, fake_job_page; /* the first was made before the process had any BO */
+int fake_first_dmabuf; /* was made before the process had any BO */
 static struct fixture_records records; /* what the kernel knows of the process */
 static struct fixture_records taken;  /* what RESTORE takes */
 static struct process stopped, restored;
@@ -201,8 +199,6 @@ static void make_sysfs(void)
 	put("", "sys/dev/char/226:%u/device/drm", MINOR_A + 1);
 	if (fake_setup.release)
 		put(fake_setup.release, "sys/module/amdgpu/version");
-	if (fake_setup.parameter)
-		put(fake_setup.parameter, "sys/module/amdgpu/parameters/cwsr_enable");
 }
 
 static void make_kfd_process(void)
@@ -247,7 +243,7 @@ static void make_maps(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
 	}
 	put(text, "proc/%d/maps", pid);
 	put("", "proc/%d/map_files/400000-401000", pid);
-	put("", "proc/%d/mem", pid);
+	put(fake_setup.is_told ? text_of("%080d", 0) : "", "proc/%d/mem", pid);
 }
 
 static void make_task(pid_t pid, const struct fake_vma *vmas, int nr_vmas)
@@ -403,7 +399,9 @@ static void fill(struct fixture_records *to, const struct queue_record *compute,
 /* RESTORE takes an empty stack for one that CHECKPOINT leaves out. */
 static void make_records(void)
 {
-	struct queue_record compute = { .gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096 };
+	struct queue_record compute = {
+		.gpu_id = GPU_A, .mqd_size = 2048, .ctl_stack_size = 4096, .cwsr_address = fake_setup.is_told,
+	};
 	bool busy = fake_setup.stack == FAKE_NO_STACK_BUSY;
 
 	if (fake_setup.stack != FAKE_STACK)
@@ -547,7 +545,6 @@ void fake_kfd_begin(void)
 	put("", "dev/dri/renderD129");
 	put("", "dev/dri/renderD140");
 	fake_first_dmabuf = make_bo(4096, 0);
-	fake_job_page = make_bo(4096, 0);
 	if (fstat(fake_first_dmabuf, &st))
 		die("memfd");
 	first_inode = st.st_ino;
@@ -571,7 +568,6 @@ void fake_kfd_end(void)
 {
 	unmake();
 	close(fake_first_dmabuf);
-	close(fake_job_page);
 	if (remove_all(fake_root))
 		die(fake_root);
 }
@@ -778,13 +774,7 @@ static int criu_op(int fd, struct kfd_ioctl_criu_args *args)
 	}
 }
 
-/* ---- trap handlers ---- */
-
-bool fake_job_left(void)
-{
-	return stopped.nr_job_contexts[0] || stopped.nr_job_contexts[1] || fake_gem_at(files[FAKE_RENDER_FD], HIGH_END - 4096) ||
-	       fake_gem_at(files[FAKE_RENDER_FD + 1], HIGH_END - 4096);
-}
+/* ---- exceptions ---- */
 
 /* After RESTORE, in the restored process, before it runs. */
 static int enable_runtime(const struct kfd_ioctl_runtime_enable_args *args)
@@ -795,64 +785,6 @@ static int enable_runtime(const struct kfd_ioctl_runtime_enable_args *args)
 	return 0;
 }
 
-static int set_trap(const struct kfd_ioctl_set_trap_handler_args *args)
-{
-	uint64_t *trap = fake_seen.traps[args->gpu_id == GPU_B];
-
-	if (!restored.exists || !restored.paused || (args->gpu_id != GPU_A && args->gpu_id != GPU_B))
-		return -EINVAL;
-	trap[0] = args->tba_addr;
-	trap[1] = args->tma_addr;
-	fake_seen.nr_traps_set++;
-	return 0;
-}
-
-/* One copy of both addresses into the page itself; elsewhere it would be a page fault. */
-static int run_job(int gpu, int fd, const union drm_amdgpu_cs *args)
-{
-	const uint64_t *chunks = (void *)(uintptr_t)args->in.chunks;
-	const struct drm_amdgpu_cs_chunk *first = (void *)(uintptr_t)chunks[0];
-	const struct drm_amdgpu_cs_chunk_ib *ib = (void *)(uintptr_t)first->chunk_data;
-	uint32_t dw[8];
-	uint64_t from, to;
-
-	if (!stopped.nr_job_contexts[gpu] || first->chunk_id != AMDGPU_CHUNK_ID_IB || ib->ip_type != AMDGPU_HW_IP_DMA ||
-	    ib->ib_bytes != sizeof(dw) || ib->va_start != HIGH_END - 4096 || !fake_gem_at(fd, ib->va_start) ||
-	    pread(fake_job_page, dw, sizeof(dw), 0) != sizeof(dw))
-		return -EINVAL;
-	from = dw[3] | (uint64_t)dw[4] << 32;
-	to = dw[5] | (uint64_t)dw[6] << 32;
-	if (!same_open_file(fd, files[FAKE_RENDER_FD + gpu]) || dw[0] != 1 || dw[1] != 15 || from != HIGH_END + 6144 ||
-	    to / 4096 != ib->va_start / 4096) {
-		fprintf(stderr, "page fault at GPU address %#lx\n", (unsigned long)from);
-		abort(); /* of a test program */
-	}
-	return pwrite(fake_job_page, fake_setup.traps[gpu], 16, (off_t)(to % 4096)) == 16 ? 0 : -EIO;
-}
-
-static int job_ioctl(int gpu, int fd, unsigned long op, void *arg)
-{
-	union drm_amdgpu_ctx *context = arg;
-
-	if (op == DRM_IOCTL_AMDGPU_CS)
-		return run_job(gpu, fd, arg);
-	if (op == DRM_IOCTL_AMDGPU_WAIT_CS) {
-		((union drm_amdgpu_wait_cs *)arg)->out.status = 0;
-		return 0;
-	}
-	if (op == DRM_IOCTL_AMDGPU_INFO) {
-		struct drm_amdgpu_info *info = arg;
-
-		((struct drm_amdgpu_info_device *)(uintptr_t)info->return_pointer)->high_va_max = HIGH_END;
-		return 0;
-	}
-	if (context->in.op == AMDGPU_CTX_OP_FREE_CTX)
-		return stopped.nr_job_contexts[gpu] ? stopped.nr_job_contexts[gpu]--, 0 : -EINVAL;
-	stopped.nr_job_contexts[gpu]++;
-	context->out.alloc.ctx_id = 1;
-	return 0;
-}
-
 /* Counts are of the stopped process' file: others are new. */
 static int holdings_ioctl(int gpu, int fd, unsigned long op, const void *arg)
 {
@@ -860,8 +792,6 @@ static int holdings_ioctl(int gpu, int fd, unsigned long op, const void *arg)
 	const union drm_amdgpu_ctx *context = arg;
 	const struct drm_syncobj_timeline_array *array = arg;
 
-	if (op == DRM_IOCTL_AMDGPU_CTX && context->in.ctx_id <= stopped.nr_job_contexts[gpu] && same_open_file(fd, files[FAKE_RENDER_FD + gpu]))
-		return 0;
 	if (op == DRM_IOCTL_AMDGPU_CTX)
 		return context->in.op == AMDGPU_CTX_OP_GET_STABLE_PSTATE && is_its &&
 		       context->in.ctx_id <= fake_setup.nr_contexts ? 0 : -EINVAL;
@@ -887,9 +817,6 @@ static int render_ioctl(int gpu, int fd, unsigned long op, void *arg)
 	}
 	if (op == DRM_IOCTL_AMDGPU_INFO && ((struct drm_amdgpu_info *)arg)->query == AMDGPU_INFO_VRAM_LOST_COUNTER)
 		return tell_losses(gpu, arg);
-	if (op == DRM_IOCTL_AMDGPU_CS || op == DRM_IOCTL_AMDGPU_WAIT_CS || op == DRM_IOCTL_AMDGPU_INFO ||
-	    (op == DRM_IOCTL_AMDGPU_CTX && ((union drm_amdgpu_ctx *)arg)->in.op <= AMDGPU_CTX_OP_FREE_CTX))
-		return job_ioctl(gpu, fd, op, arg);
 	if (op == DRM_IOCTL_AMDGPU_CTX ||
 	    ((op == DRM_IOCTL_SYNCOBJ_QUERY || op == DRM_IOCTL_SYNCOBJ_WAIT) && fake_setup.nr_syncobjs))
 		return holdings_ioctl(gpu, fd, op, arg);
@@ -949,8 +876,6 @@ static int buffer_ioctl(unsigned long op, void *arg)
 		return free_bo(arg);
 	case AMDKFD_IOC_MAP_MEMORY_TO_GPU:
 		return map_bo(arg);
-	case AMDKFD_IOC_SET_TRAP_HANDLER:
-		return set_trap(arg);
 	case AMDKFD_IOC_RUNTIME_ENABLE:
 		return enable_runtime(arg);
 	case AMDKFD_IOC_GET_DMABUF_INFO:

@@ -80,8 +80,8 @@ extern struct fake_setup {
 	uint64_t svm_bytes; /* of a range at 0x10000; 0: none */
 	bool has_xnack;
 	bool has_kfd_event_page; /* its event is in a page that the process has not given */
-	uint64_t traps[FAKE_NR_GPUS][2]; /* SET_TRAP_HANDLER of each GPU, */
-	const char *release, *parameter; /* the driver's release, and its parameter cwsr_enable; NULL: not known */
+	bool is_told;	     /* of exceptions in its compute queue */
+	const char *release; /* the driver's; NULL: not known */
 
 	/* The machine, and what its kernel says. */
 	uint32_t gpu_id;   /* of the first GPU from now on; 0: as ever. To the process it is what it was */
@@ -95,8 +95,6 @@ extern struct fake_setup {
 	pid_t owner; /* of the state; 0: the process */
 } fake_setup;
 
-#define FAKE_TRAP 0x7f0000000100ull /* an address in a BO */
-
 /* Makes the machine and the process; once for a program. */
 void fake_kfd_begin(void);
 void fake_kfd_end(void);
@@ -108,9 +106,7 @@ void fake_kfd_set(const struct fake_setup *setup);
 extern struct fake_seen {
 	bool is_guarded;    /* a process watches over criu, without which the process is not paused */
 	bool restored_runs;
-	bool tells_exceptions;		 /* the restored process has RUNTIME_ENABLE, */
-	uint64_t traps[FAKE_NR_GPUS][2]; /* and these, */
-	unsigned int nr_traps_set;	 /* of which it was told so often */
+	bool tells_exceptions; /* the restored process has RUNTIME_ENABLE */
 	/* Since fake_fail(). */
 	bool was_killed;     /* by a signal, instead of which this is remembered */
 	bool fails_at_exit;  /* the program will end with a failure, whatever it returns */
@@ -118,8 +114,6 @@ extern struct fake_seen {
 } fake_seen;
 
 bool fake_process_is_paused(void);
-/* Whether the stopped process' files have a context or a mapping that was not there. */
-bool fake_job_left(void);
 /* How many files the restored process has as long as it exists. */
 size_t fake_restored_files(void);
 /* Whether its BOs have the contents of the stopped one's. */

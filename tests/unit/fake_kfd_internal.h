@@ -50,8 +50,6 @@ bool fake_gem_same(int fd_a, int fd_b);
 size_t fake_gem_mappings(int fd);
 /* The handle of what is mapped at an address of the GPU, or 0. */
 uint32_t fake_gem_at(int fd, uint64_t va);
-/* A memfd: the page of a file that the GPU executes and writes. */
-extern int fake_job_page;
 /* The memfd of an object that was made and that a file has; *ret_offset: of its mappings. -1: it has none. */
 int fake_gem_made_of(int fd, uint32_t handle, uint64_t *ret_offset);
 

@@ -61,11 +61,6 @@ static struct device_vma sample_vmas[] = {
 	{ .start = 0x3000, .end = 0x4000, .offset = 0x100000, .minor = 129 },
 };
 
-static struct trap_handler sample_traps[] = {
-	{ .gpu_id = 0x5678, .tba = 0x7f0000000100, .tma = 0 },
-	{ .gpu_id = 0x1234, .tba = 0x10000, .tma = 0x10fff },
-};
-
 static uint8_t sample_priv[] = { 1, 2, 3, 4, 5 };
 
 static struct gpu_process sample_image(void)
@@ -76,8 +71,6 @@ static struct gpu_process sample_image(void)
 			.bos = sample_bos,
 			.nr_bos = ARRAY_SIZE(sample_bos),
 			.nr_objects = 3,
-			.traps = sample_traps,
-			.nr_traps = ARRAY_SIZE(sample_traps),
 			.runtime_enabled = true,
 			.priv_data = sample_priv,
 			.priv_size = sizeof(sample_priv),
@@ -133,8 +126,6 @@ FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 	assert_memory_equal(back->state.priv_data, sample_priv, sizeof(sample_priv));
 	assert_true(back->has_vmas);
 	assert_memory_equal(back->vmas, sample_vmas, sizeof(sample_vmas));
-	assert_int_equal(back->state.nr_traps, ARRAY_SIZE(sample_traps));
-	assert_memory_equal(back->state.traps, sample_traps, sizeof(sample_traps));
 	assert_true(back->state.runtime_enabled);
 	assert_int_equal(topology_count_gpus(back->nodes), 2);
 	gpu = back->nodes->nodes[topology_find_gpu(back->nodes, 0x1234)];
@@ -315,12 +306,6 @@ TEST(contradictions_are_refused)
 	refused(sample_message(), msg->device_entries[2]->node_id = msg->device_entries[1]->node_id, "node 1");
 	refused(sample_message(), msg->vmas[0]->end = msg->vmas[0]->start, "mapping 0");
 	refused(sample_message(), msg->vmas[0]->end = msg->vmas[1]->start + 1, "mapping 1");
-	refused(sample_message(), msg->trap_handlers[0]->gpu_id = 0x9999, "trap handler 0 belongs to gpu 0x9999");
-	refused(sample_message(), msg->trap_handlers[1]->gpu_id = 0x5678, "trap handler 1 belongs to gpu 0x5678");
-	refused(sample_message(), msg->trap_handlers[1]->tba = 0x11000,
-		"the trap handler of gpu 0x1234 at 0x11000, 0x10fff is in no BO");
-	refused(sample_message(), msg->trap_handlers[1]->tma = 0xffff,
-		"the trap handler of gpu 0x1234 at 0x10000, 0xffff is in no BO");
 	refused(sample_message(), msg->priv_data.len = 0, "no kernel state");
 }
 
@@ -339,16 +324,12 @@ TEST(images_of_criu_3_17_are_read)
 	for (i = 0; i < msg->n_vmas; i++)
 		device_vma__free_unpacked(msg->vmas[i], NULL);
 	msg->n_vmas = 0;
-	for (i = 0; i < msg->n_trap_handlers; i++)
-		trap_handler__free_unpacked(msg->trap_handlers[i], NULL);
-	msg->n_trap_handlers = 0;
 	msg->has_crc32c = false;
 	size = criu_kfd__get_packed_size(msg);
 	old = malloc(size);
 	criu_kfd__pack(msg, old);
 	assert_int_equal(kfd_image_unpack("old", old, size, &back), 0);
 	assert_false(back->has_vmas);
-	assert_int_equal(back->state.nr_traps, 0);
 	assert_int_equal(back->state.nr_bos, 2);
 	gpu_process_free(back);
 	criu_kfd__free_unpacked(msg, NULL);
@@ -431,13 +412,13 @@ static int unpack_with_field(CriuKfd *msg, ProtobufCMessage *part, uint32_t tag)
 /* What it says would be lost. CRIU's plugin has numbers below 100. */
 TEST(fields_of_a_later_version_are_refused_wherever_they_are)
 {
-	for (unsigned int i = 0; i < 7; i++)
+	for (unsigned int i = 0; i < 6; i++)
 		for (uint32_t tag = 99; tag <= 130; tag += 31) {
 			struct gpu_process image = sample_image();
 			CriuKfd *msg = message_of(&image);
 			ProtobufCMessage *const parts[] = {
 				&msg->base, &msg->bo_entries[1]->base, &msg->device_entries[2]->base,
-				&msg->device_entries[1]->iolinks[0]->base, &msg->vmas[0]->base, &msg->trap_handlers[1]->base,
+				&msg->device_entries[1]->iolinks[0]->base, &msg->vmas[0]->base,
 				&msg->writer->base,
 			};
 

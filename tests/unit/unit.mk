@@ -44,7 +44,7 @@ test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/state.c amdgpu_plugin_topology.c
 test_cow_SRCS := kernel/cow.c
 test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev
-test_exceptions_SRCS := checkpoint/exceptions.c kernel/state.c $(topology_SRCS) kernel/driver.c content/sdma.c
+test_exceptions_SRCS := checkpoint/exceptions.c kernel/state.c $(topology_SRCS)
 test_exceptions_LDFLAGS := -Wl,--wrap=ioctl
 test_driver_SRCS := kernel/driver.c
 test_gem_SRCS := amdgpu_plugin_drm.c kernel/device.c kernel/mount.c

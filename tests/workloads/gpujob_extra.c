@@ -499,48 +499,6 @@ static int flags_check(struct job_gpu *gpu)
 	return 0;
 }
 
-/* ---- trap: a trap handler, whose addresses the KFD keeps behind those that programs may use ---- */
-
-#define TRAP_AT 6144u
-
-static struct kfd_bo trap_bo;
-static uint64_t trap_va;
-
-/* As the GPU finds them. */
-static int trap_check(struct job_gpu *gpu)
-{
-	const volatile uint64_t *found = gpu->window.cpu;
-	int err = job_gpu_copy(gpu, gpu->window.va, trap_va, 16);
-
-	if (!err && (found[0] != trap_bo.va + 256 || found[1] != trap_bo.va + KFD_PAGE_SIZE))
-		err = report(EILSEQ, "the trap handler is at %#lx, %#lx, want %#lx, %#lx", (unsigned long)found[0],
-			     (unsigned long)found[1], (unsigned long)trap_bo.va + 256,
-			     (unsigned long)trap_bo.va + KFD_PAGE_SIZE);
-	return err;
-}
-
-static int trap_setup(struct job_gpu *gpu)
-{
-	struct drm_amdgpu_info_device device = { 0 };
-	struct drm_amdgpu_info info = {
-		.return_pointer = (uintptr_t)&device, .return_size = sizeof(device), .query = AMDGPU_INFO_DEV_INFO,
-	};
-	struct kfd_ioctl_set_trap_handler_args args = { .gpu_id = gpu->gpu->gpu_id };
-	int err = kfd_ioctl(gpu->gpu->render_fd, DRM_IOCTL_AMDGPU_INFO, &info);
-
-	err = err ? err : kfd_bo_alloc(gpu->kfd, gpu->gpu, KFD_MEMORY_GTT, EXTRA_BYTES, &trap_bo);
-	args.tba_addr = trap_bo.va + 256;
-	args.tma_addr = trap_bo.va + KFD_PAGE_SIZE;
-	err = err ? err : kfd_ioctl(gpu->kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &args);
-	trap_va = device.high_va_max + TRAP_AT;
-	return err ? report(-err, "trap handler: %s", strerror(-err)) : trap_check(gpu);
-}
-
-static int trap_teardown(struct job_gpu *gpu)
-{
-	return kfd_bo_free(gpu->kfd, &trap_bo);
-}
-
 /* ---- the table ---- */
 
 /* In the order in which they are set up. */
@@ -570,7 +528,6 @@ static const struct job_extra *const extras[] = {
 	EXTRA(.name = "moved", .setup = moved_setup),
 	EXTRA("flags", flags_setup, NULL, flags_check, NULL),
 	EXTRA(.name = "bare", .setup = bare_setup),
-	EXTRA("trap", trap_setup, NULL, trap_check, trap_teardown),
 	&job_extra_reads,
 };
 

@@ -39,7 +39,7 @@ static const char usage[] =
 	"                       packets), packets (one without kernels, for any GPU), masked (that, on some CUs), nap (one that is in a kernel for half a second),\n"
 	"                       assert (a kernel whose assertion fails, and a trap handler that tells),\n"
 	"                       threads (that use the GPU), token (passed round by GPU writes),\n"
-	"                       moved (doorbells), flags (files that are open in other ways), trap (a trap handler),\n"
+	"                       moved (doorbells), flags (files that are open in other ways),\n"
 	"                       reads (a thread that reads VRAM by the CPU);\n"
 	"                       what cannot be dumped: gem (a buffer), lent (part of a mapping, to a child),\n"
 	"                       smi, hole (in a mapping), misc, timer (of a thread that has ended), closed (all files, not the mappings), context (a second one\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Parent and child on two Radeons come back there, each GPU on the other one, and on other machines; after a criu that was killed; with a trap handler, and sharing a buffer
+# Parent and child on two Radeons come back there, each GPU on the other one, and on other machines; after a criu that was killed, and sharing a buffer
 # tier: all
 # gpus: 2xnavi31
 # kernels: each
@@ -22,7 +22,7 @@ job_returns machine_load 2xnavi31
 job_end
 expect_no_objects
 
-job_start "${small[@]}" --gpus 0 --extra trap --extra idle
+job_start "${small[@]}" --gpus 0 --extra idle
 job_picture
 job_comes_back
 job_end
