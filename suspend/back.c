@@ -263,12 +263,6 @@ static int make_one(struct process *process)
 
 /* ---- the processes ---- */
 
-static bool is_to_be_made(const struct process *process)
-{
-	return process->has_lost &&
-	       (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
-}
-
 static int take_kfd(struct process *process)
 {
 	struct task_file *file = &process->gpu.file;
@@ -442,7 +436,7 @@ static int make_all(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (!is_to_be_made(process))
+		if (!process_is_to_be_made(process))
 			continue;
 		err = begin_calls(process);
 		if (!err)
@@ -460,7 +454,7 @@ static void undo_all(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
-		int err = is_to_be_made(process) && process->inject.memory ? vram_give_up_again(process) : -ENODEV;
+		int err = process_is_to_be_made(process) && process->inject.memory ? vram_give_up_again(process) : -ENODEV;
 
 		if (!err && !inject_end(&process->inject))
 			record_set(process, PHASE_SUSPENDED);
@@ -522,11 +516,11 @@ static int fill_all(struct cut *cut)
 
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		const char *dir = cut->processes[i].head.dir;
-		bool is_first = is_to_be_made(&cut->processes[i]);
+		bool is_first = process_is_to_be_made(&cut->processes[i]);
 
 		for (size_t j = 0; j < i; j++)
 			is_first = is_first &&
-				   !(is_to_be_made(&cut->processes[j]) && !strcmp(cut->processes[j].head.dir, dir));
+				   !(process_is_to_be_made(&cut->processes[j]) && !strcmp(cut->processes[j].head.dir, dir));
 		if (is_first)
 			err = fill_from(cut, dir);
 	}
@@ -542,7 +536,7 @@ static int check_filled(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (is_to_be_made(process))
+		if (process_is_to_be_made(process))
 			err = resets_find(&process->head, &minor);
 		if (!err && minor)
 			err = fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u while its memory was filled: it "

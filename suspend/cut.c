@@ -137,12 +137,12 @@ static void choose_contents(struct process *process)
 			process->goes[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
 }
 
-int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t *ret_nr)
+int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (process_has_kfd(&cut->processes[i]) && !(dir && strcmp(cut->processes[i].head.dir, dir)))
+		if (process_has_kfd(&cut->processes[i]))
 			err = array_add(*ret, *ret_nr, &cut->processes[i].gpu);
 	return err;
 }
@@ -163,10 +163,15 @@ int cut_copy(struct cut *cut, const char *dir, bool out)
 	_cleanup_free_ struct gpu_process **list = NULL;
 	struct content_tally tally = { 0 };
 	size_t nr = 0;
-	int err = cut_list(cut, dir, &list, &nr);
+	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		choose_contents(&cut->processes[i]);
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		choose_contents(process);
+		if (process_has_kfd(process) && (out || process_is_to_be_made(process)) && !strcmp(process->head.dir, dir))
+			err = array_add(list, nr, &process->gpu);
+	}
 	if (err || !nr)
 		return err;
 	return out ? pages_dump(list, nr, cut->settings, &tally) : pages_fill(list, nr, cut->settings, &tally);

@@ -95,6 +95,12 @@ static inline bool process_has_kfd(const struct process *process)
 	return process->gpu.file.fd >= 0;
 }
 
+/* Its buffers, or some of them, are not there, or not filled. */
+static inline bool process_is_to_be_made(const struct process *process)
+{
+	return process->has_lost && (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
+}
+
 /* Writes its record for good, with this phase, and with the registers that the thread has of its own. */
 int record_set(struct process *process, enum phase phase);
 /* As it is. Without /dev/kfd there is no state. */
@@ -188,15 +194,16 @@ int cut_read_machine(struct cut *cut);
 /* Adds those processes of the target that are not there yet: how many, or -errno. */
 int cut_add(struct cut *cut, const struct suspend_target *target);
 bool cut_has(const struct cut *cut, pid_t pid);
-/* Those with /dev/kfd whose contents are in @dir, NULL: wherever. *ret: heap memory of the caller. 0 or -ENOMEM. */
-int cut_list(struct cut *cut, const char *dir, struct gpu_process ***ret, size_t *ret_nr);
+/* Those with /dev/kfd. *ret: heap memory of the caller. 0 or -ENOMEM. */
+int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr);
 /* Lets all go that is held. */
 void cut_end(struct cut *cut);
 /* Nodes and minors, when the state is there; the descriptors of render nodes. */
 int process_look(struct cut *cut, struct process *process);
 /* The bytes of all buffers that go. */
 uint64_t cut_bytes(struct cut *cut);
-/* Copies contents of all processes with this directory, out or in, those of buffers that go and have a dma-buf. */
+/* Copies contents of all processes with this directory, out, or in where they are to be made: those of buffers that go and have a
+ * dma-buf. */
 int cut_copy(struct cut *cut, const char *dir, bool out);
 int cut_report(const struct cut *cut, struct suspend_result *ret);
 

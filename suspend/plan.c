@@ -219,7 +219,7 @@ static int plan_process(struct process *process)
 int plan_all(struct cut *cut, struct share_request *request)
 {
 	_cleanup_free_ struct gpu_process **list = NULL;
-	int err = cut_list(cut, NULL, &list, &request->nr_processes);
+	int err = cut_list(cut, &list, &request->nr_processes);
 
 	request->processes = list;
 	if (!err && request->nr_processes)

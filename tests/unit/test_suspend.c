@@ -76,7 +76,7 @@ static struct model {
 	bool is_continued;				 /* while it is held */
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
-	unsigned int pauses, copies;
+	unsigned int pauses, copies, nr_saved;
 	bool has_child; /* which has inherited the mapping of buffer 3 */
 	unsigned int allocations;
 	bool is_room_unknown;
@@ -690,6 +690,7 @@ static uint32_t *disk_of(const struct model *of)
 
 static int copy(const struct gpu_process *process, bool out)
 {
+	unsigned int nr = 0;
 	uint32_t *disk;
 
 	select_pid(process->file.pid);
@@ -702,6 +703,7 @@ static int copy(const struct gpu_process *process, bool out)
 
 		if (!kfd_state_owns(&process->state, i))
 			continue;
+		nr++;
 		assert_int_equal(records_bo(&process->state, i, &record), 0);
 		bo = find_buffer(record.handle);
 		if (!bo || process->state.bos[i].dmabuf_fd < 0)
@@ -711,6 +713,10 @@ static int copy(const struct gpu_process *process, bool out)
 		else
 			bo->contents = disk[record.handle];
 	}
+	/* A file of another length is damaged. */
+	if (!out && nr != model->nr_saved)
+		say_wrong("%u buffers are filled, and %u were saved", nr, model->nr_saved);
+	model->nr_saved = nr;
 	return 0;
 }
 
