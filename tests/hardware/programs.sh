@@ -95,7 +95,7 @@ case_llama() {
 	local llama
 	llama=$(type -P llama-completion || type -P llama-cli) || ends skipped "llama-completion of llama.cpp is not in PATH"
 	[ -r "${LLAMA_MODEL-}" ] || ends skipped "LLAMA_MODEL does not name a model's file"
-	# It may be stopped for more than 10 s, and would lose a HIP graph that it makes just then (docs/jobs.md).
+	# It may be stopped for more than 10 s, and would lose a HIP graph that it makes just then (docs/checkpoint.md).
 	export GGML_CUDA_DISABLE_GRAPHS=1
 	compared cat "$llama" -m "$LLAMA_MODEL" -ngl 99 --seed 1 --temp 0 -n "${LLAMA_TOKENS:-1000}" -no-cnv -p 'One, two, three,'
 }
