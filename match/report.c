@@ -261,10 +261,16 @@ static void explain_unusable(const struct match *m, struct text *text)
 
 int report_refusal(const struct match *m, const struct crowd *crowd)
 {
+	unsigned int nr_unusable = topology_count_gpus(m->local) - m->nr_local;
 	struct text text = { .len = 0 };
 
-	add(&text, "cannot place %u saved GPUs on %u local ones (%u more may not be used by the process, %u are hidden): ",
-	    m->nr_saved, m->nr_local, topology_count_gpus(m->local) - m->nr_local, m->local->nr_hidden);
+	add(&text, "cannot place %u saved GPU%s on %u local one%s", m->nr_saved, m->nr_saved == 1 ? "" : "s", m->nr_local,
+	    m->nr_local == 1 ? "" : "s");
+	if (nr_unusable)
+		add(&text, ", %u more may not be used by the process", nr_unusable);
+	if (m->local->nr_hidden)
+		add(&text, ", %u more are hidden", m->local->nr_hidden);
+	add(&text, ": ");
 	if (!explain_unfit(m, &text)) {
 		if (crowd->is_there)
 			explain_crowd(m, crowd, &text);

@@ -47,7 +47,8 @@ static void check_criu(void)
 	bool is_old;
 
 	if (status == 127) {
-		print_point(POINT_PROBLEM, "criu", "Install it, or put its directory into PATH", "is not there");
+		print_point(POINT_PROBLEM, "criu",
+			    "Install it, or put its directory into PATH; suspend and resume do without", "is not installed");
 		return;
 	}
 	if (!version) {
@@ -65,8 +66,13 @@ static void check_criu(void)
 	for (line = text + strlen(text); line > text && strchr("\n.", line[-1]); line--)
 		line[-1] = '\0';
 	line = strrchr(text, '\n');
-	print_point(status ? POINT_WARNING : POINT_OK, "criu check", "Run \"criu check\" as root: some jobs may not be dumped", "%s",
-		    line ? line + 1 : text);
+	if (status == 124)
+		print_point(POINT_WARNING, "criu check", "Run it by hand: \"criu check\"", "did not end within 5 s");
+	else
+		print_point(status ? POINT_WARNING : POINT_OK, "criu check",
+			    geteuid() ? "Run doctor as root" :
+					"Jobs that use this feature may not be dumped; \"criu check --all\" lists more",
+			    "%s", line ? line + 1 : text);
 }
 
 /*
@@ -128,7 +134,7 @@ static void check_plugin(void)
 			    "%s: %s", path, strerror(-err));
 	else if (why[0] && !(strstr(why, "undefined symbol") && !version[0]))
 		print_point(POINT_PROBLEM, "plugin",
-			    "Install the library, or take the plugin away: with it no process can be dumped or restored",
+			    "Install the library or remove the plugin: with it criu fails for every process on this machine",
 			    "%s cannot be loaded: %s", path, why);
 	else if (!version[0])
 		print_point(POINT_WARNING, "plugin", "Install this one in its place",

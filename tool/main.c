@@ -13,31 +13,30 @@
 #include "tool/commands.h"
 
 static const char help[] =
-	"usage: amdgpu-checkpoint [--json] COMMAND [ARGUMENT]\n\n"
-	"  show    DIR|ARCHIVE  what is in the images\n"
-	"  verify  DIR|ARCHIVE  are the images complete and undamaged\n"
-	"  match   DIR|ARCHIVE  can they be restored here, and on which GPUs\n"
-	"  check   PID          can this process and its descendants be dumped here\n"
-	"  doctor               is this machine ready for dumps and restores\n"
-	"  suspend PID...       frees the GPU memory of processes, which stay, stopped\n"
-	"  resume  PID...       gives it back; restarts what a killed criu left stopped\n"
-	"  follow               frees the GPU memory of a cgroup while it is frozen\n"
-	"  state   [PID...]     which processes are suspended, and where their memory is\n\n"
-	"  --json            output for programs, see amdgpu-checkpoint-json(5)\n"
-	"  --machine DIR     match: a copy of another machine's topology\n"
-	"                    (/sys/class/kfd/kfd/topology)\n"
-	"  --images-dir DIR  check, doctor: where a dump would write\n"
-	"  -D, --dir DIR     suspend, follow: where buffer data go; else into memory\n"
-	"  --tree            suspend, resume: the descendants, too\n"
-	"  --cgroup PATH     suspend, resume, follow: all processes in a cgroup and below it\n"
-	"  --wait SECONDS    resume: how long to wait for memory that others use\n"
-	"  -h, --help, -V, --version\n\n"
-	"status: 0 good; 1 damaged, does not fit or would not be dumped; 2 unknown, after an error;\n"
-	"3 resumed after a reset of the GPU\n"
+	"usage: amdgpu-checkpoint [--json] COMMAND [OPTION]... [ARGUMENT]...\n\n"
+	"  show    DIR|ARCHIVE  print what the images contain\n"
+	"  verify  DIR|ARCHIVE  are the images complete and undamaged?\n"
+	"  match   DIR|ARCHIVE  can they be restored here, and on which GPUs?\n"
+	"  check   PID          can this process and its descendants be dumped here?\n"
+	"  doctor               is this machine ready for dumps and restores?\n"
+	"  suspend PID...       free GPU memory of running processes and keep them stopped\n"
+	"  resume  PID...       undo suspend; also restart queues left stopped by a killed criu\n"
+	"  follow               suspend processes while their cgroup is frozen\n"
+	"  state   [PID...]     list suspended processes\n\n"
+	"  --json               print one JSON object: amdgpu-checkpoint-json(5)\n"
+	"  -h, --help           this help; with a command, its options\n"
+	"  -V, --version\n\n"
+	"status: 0 good; 1 damaged, does not fit or refused; 2 unknown, after an error;\n"
+	"3 resumed, but a GPU was reset meanwhile\n"
 #ifdef HOMEPAGE
 	"\n" HOMEPAGE "\n"
 #endif
 	;
+
+#define CGROUP_HELP "  --cgroup PATH     all processes in a cgroup and below it\n"
+#define DIR_HELP    "  -D, --dir DIR     write buffer data below DIR, not into memory\n"
+#define TREE_HELP   "  --tree            with all descendants\n"
+#define IMAGES_HELP "  --images-dir DIR  would the images have room in DIR?\n"
 
 enum argument { NOTHING, IMAGES, PID, PIDS };
 
@@ -45,10 +44,20 @@ static const struct command {
 	const char *name;
 	int (*run)(const struct arguments *arguments);
 	enum argument wants;
+	const char *synopsis, *options;
 } commands[] = {
-	{ "show", command_show, IMAGES }, { "verify", command_verify, IMAGES }, { "match", command_match, IMAGES },
-	{ "check", command_check, PID },  { "doctor", command_doctor, NOTHING }, { "suspend", command_suspend, PIDS },
-	{ "resume", command_resume, PIDS }, { "follow", command_follow, NOTHING }, { "state", command_state, PIDS },
+	{ "show", command_show, IMAGES, "show DIR|ARCHIVE", "" },
+	{ "verify", command_verify, IMAGES, "verify DIR|ARCHIVE", "" },
+	{ "match", command_match, IMAGES, "match [--machine DIR] DIR|ARCHIVE",
+	  "\n  --machine DIR     a copy of another machine's /sys/class/kfd/kfd/topology\n" },
+	{ "check", command_check, PID, "check [--images-dir DIR] PID", "\n" IMAGES_HELP },
+	{ "doctor", command_doctor, NOTHING, "doctor [--images-dir DIR]", "\n" IMAGES_HELP },
+	{ "suspend", command_suspend, PIDS, "suspend [-D DIR] [--tree] PID... | --cgroup PATH",
+	  "\n" DIR_HELP TREE_HELP CGROUP_HELP },
+	{ "resume", command_resume, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
+	{ "follow", command_follow, NOTHING, "follow [-D DIR] --cgroup PATH", "\n" DIR_HELP CGROUP_HELP },
+	{ "state", command_state, PIDS, "state [PID...]", "" },
 };
 
 static int parse_pid(const char *text, int *ret)
@@ -68,6 +77,18 @@ static const struct command *find_command(const char *name)
 		if (!strcmp(name, commands[i].name))
 			return &commands[i];
 	return NULL;
+}
+
+static int print_help(const char *name)
+{
+	const struct command *command = name ? find_command(name) : NULL;
+
+	if (command)
+		printf("usage: amdgpu-checkpoint %s\n%s\nMore: man amdgpu-checkpoint\n", command->synopsis,
+		       command->options);
+	else
+		fputs(help, stdout);
+	return TOOL_GOOD;
 }
 
 /* Of suspend, resume and state. */
@@ -152,9 +173,9 @@ static void take_option(int option, struct arguments *arguments)
 		*(bool *)field = true;
 }
 
-enum { DONE = -1, UNKNOWN = -2 };
+enum { VERSION = -1, UNKNOWN = -2, HELP = -3 };
 
-/* TOOL_GOOD; DONE: the option was the question; UNKNOWN: one is wrong, which *ret_wrong has. */
+/* TOOL_GOOD; HELP or VERSION: the option was the question; UNKNOWN: one is wrong, which *ret_wrong has. */
 static int parse_options(int argc, char **argv, struct arguments *arguments, bool *json, const char **ret_wrong)
 {
 	static const struct option options[] = {
@@ -173,13 +194,10 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "hVD:", options, NULL)) >= 0) {
-		if (option == 'h' || option == 'V') {
-			if (option == 'h')
-				fputs(help, stdout);
-			else
-				printf("amdgpu-checkpoint %s\n", plugin_version);
-			return DONE;
-		}
+		if (option == 'V')
+			return VERSION;
+		if (option == 'h')
+			status = HELP;
 		*json |= option == 'j';
 		take_option(option == 'D' ? AT(dir) : option, arguments);
 		if (option == '?' && status == TOOL_GOOD) {
@@ -197,12 +215,12 @@ static int parse_and_run(int argc, char **argv)
 	bool json = false;
 	int status = parse_options(argc, argv, &arguments, &json, &wrong);
 
-	if (status != DONE && optind < argc && !strcmp(argv[optind], "help")) {
-		fputs(help, stdout);
-		status = DONE;
-	}
-	if (status == DONE)
+	if (status == VERSION) {
+		printf("amdgpu-checkpoint %s\n", plugin_version);
 		return TOOL_GOOD;
+	}
+	if (status == HELP || (optind < argc && !strcmp(argv[optind], "help")))
+		return print_help(argv[optind + (optind < argc && status != HELP)]);
 	print_start(json);
 	print_object(NULL);
 	if (status == UNKNOWN)

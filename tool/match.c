@@ -103,6 +103,27 @@ static void print_pair(const struct run *run, const struct match_pair *pair)
 	print_end();
 }
 
+/* The first saved GPU whose product the machine does not have: names say more than ids. */
+static void print_products(const struct run *run, const struct topology *saved)
+{
+	char wanted[PRODUCT_TEXT_MAX], found[PRODUCT_TEXT_MAX];
+
+	for (unsigned int i = 0; i < saved->nr_nodes; i++) {
+		bool is_there = false, has_gpus = false;
+
+		for (unsigned int j = 0; j < run->machine->nr_nodes && !is_there; j++) {
+			if (!topology_is_gpu(run->machine->nodes[j]))
+				continue;
+			has_gpus = true;
+			is_there = !strcmp(product_text(saved->nodes[i], wanted), product_text(run->machine->nodes[j], found));
+		}
+		if (topology_is_gpu(saved->nodes[i]) && has_gpus && !is_there) {
+			print_text("  the image needs %s; this machine has %s\n", wanted, found);
+			return;
+		}
+	}
+}
+
 /* ---- all ---- */
 
 static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
@@ -126,6 +147,8 @@ static void match_file(struct run *run, const struct image_file *file, const str
 		match_remember(&run->choices, &map->pairs[i]);
 	}
 	print_end();
+	if (err)
+		print_products(run, saved);
 	print_string("reason", "  ", !err ? NULL : fail_text()[0] ? fail_text() : strerror(-err));
 	print_text("%s", err ? "\n" : "");
 	print_end();

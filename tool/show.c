@@ -60,14 +60,14 @@ static void print_writer(const struct image_writer *writer)
 	print_number("criu_hooks", hooks ? ", criu's hooks: " : NULL, hooks);
 	print_string("kernel", ", Linux ", writer->kernel);
 	print_string("driver", ", driver: ", writer->driver);
-	print_text(writer->plugin[0] ? "\n" : "  written by   not said\n");
+	print_text(writer->plugin[0] ? "\n" : "  written by   unknown\n");
 	print_end();
 }
 
-/* What is not said is null, and no text. */
-static void print_number_if(bool is_said, const char *key, const char *before, uint64_t number)
+/* What is unknown is null, and no text. */
+static void print_number_if(bool is_known, const char *key, const char *before, uint64_t number)
 {
-	if (is_said)
+	if (is_known)
 		print_number(key, before, number);
 	else
 		print_null(key);
@@ -212,7 +212,7 @@ static void print_objects(const struct gpu_process *kfd)
 		print_number("events", ", events: ", counts.events);
 		print_number("svm_ranges", ", SVM ranges: ", counts.svm_ranges);
 	} else {
-		print_text(", of kinds that are not known");
+		print_text(" (unknown layout)");
 		print_null("events");
 		print_null("svm_ranges");
 	}
@@ -251,6 +251,7 @@ static void print_process(const struct images *images, const struct image_file *
 int command_show(const struct arguments *arguments)
 {
 	_cleanup_(images_done) struct images images;
+	size_t nr_others = 0;
 
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
@@ -262,11 +263,11 @@ int command_show(const struct arguments *arguments)
 		if (image_is_process(&images.files[i]))
 			print_process(&images, &images.files[i]);
 	print_end();
-	print_text("\nfiles:\n");
 	print_array("files");
 	for (size_t i = 0; i < images.nr; i++) {
 		if (image_is_process(&images.files[i]))
 			continue;
+		print_text("%s", nr_others++ ? "" : "\nfiles:\n");
 		print_object(NULL);
 		print_string("name", "  ", images.files[i].name);
 		print_bytes("bytes", ", ", images.files[i].size);

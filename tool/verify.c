@@ -537,7 +537,7 @@ int command_verify(const struct arguments *arguments)
 	print_bytes("content_bytes", ", read: ", v.content_bytes);
 	print_bool("files_listed", v.knows_files);
 	if (!v.knows_files)
-		print_text("\ncriu's files.img is not there: images that nothing else refers to are not missed");
+		print_text("\ncriu's files.img is missing: cannot tell whether images are missing");
 	print_string("verdict", "\nGPU part: ", image_state_word(verdict(&v)));
 	print_text(". criu's own images were not checked\n");
 	return statuses[verdict(&v)];

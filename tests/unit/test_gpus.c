@@ -342,7 +342,7 @@ FIXTURE_TEST(both_numbers_are_told_where_all_are_too_full)
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 3 * MIB);
 	assert_int_equal(choose(saved, &needs), -ENODEV);
-	assert_logged("cannot place 1 saved GPUs");
+	assert_logged("cannot place 1 saved GPU on");
 	assert_logged("free VRAM, wanted at least 1100 MiB (KFD_VRAM_SIZE_CHECK=0 accepts it): local 0x1000 (1099 MiB) "
 		      "0x1001 (3 MiB)");
 	settings.flag[SETTING_VRAM_SIZE_CHECK] = false;

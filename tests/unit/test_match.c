@@ -312,13 +312,17 @@ static void set_use(const char *busy, const char *unusable, struct gpu_usage *us
 static const char *refusal(const struct row *row)
 {
 	static char text[1024];
-	unsigned int nr_unusable = 0, nr = topology_count_gpus(local);
+	unsigned int nr_unusable = 0, nr = topology_count_gpus(local), nr_saved = topology_count_gpus(saved);
+	char unusable[64] = "", hidden[64] = "";
 
 	for (unsigned int i = 0; options.unusable && i < local->nr_nodes; i++)
 		nr_unusable += !!options.unusable[i];
-	snprintf(text, sizeof(text),
-		 "cannot place %u saved GPUs on %u local ones (%u more may not be used by the process, %u are hidden): %s",
-		 topology_count_gpus(saved), nr - nr_unusable, nr_unusable, local->nr_hidden, row->says);
+	if (nr_unusable)
+		snprintf(unusable, sizeof(unusable), ", %u more may not be used by the process", nr_unusable);
+	if (local->nr_hidden)
+		snprintf(hidden, sizeof(hidden), ", %u more are hidden", local->nr_hidden);
+	snprintf(text, sizeof(text), "cannot place %u saved GPU%s on %u local one%s%s%s: %s", nr_saved,
+		 nr_saved == 1 ? "" : "s", nr - nr_unusable, nr - nr_unusable == 1 ? "" : "s", unusable, hidden, row->says);
 	return row->err ? row->says : text;
 }
 

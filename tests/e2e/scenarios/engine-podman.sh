@@ -71,7 +71,7 @@ echo 'KFD_DEVICE_MAP = renderD140=renderD128' >"$dir/checkpoint/amdgpu_plugin.co
 restore_says 'renderD140 is no GPU of the image'
 rm "$dir/checkpoint/amdgpu_plugin.conf"
 machine_load 2xmi100 's/= 512M/= 256M/'
-restore_says 'cannot place 1 saved GPUs on 2 local ones'
+restore_says 'cannot place 1 saved GPU on 2 local ones'
 machine_load 2xmi100
 ok restore podman container restore bad
 podman_attach bad 1

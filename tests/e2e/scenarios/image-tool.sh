@@ -92,7 +92,7 @@ if [ -e "$existing/amdgpu_plugin.so" ]; then
 	machine_load default
 	job_start --vram 3M
 	dump -L "$existing"
-	says 0 'written by   not said' show "$images"
+	says 0 'written by   unknown' show "$images"
 	says 0 '^buffers with contents: ([0-9]+), checksums compared: 0, without one: \1,' verify "$images"
 	says 0 "process ${job_pids[0]}: fits" match "$images"
 	CRIU_LIBS_DIR=$existing says 0 '^warning +plugin: .* says no version' doctor

@@ -31,7 +31,7 @@ cgroup_enter "$devices"
 devices_make none 128 129 130
 machine count=3
 cgroup_enter "$devices/none"
-refused "a device cgroup leaves none" "cannot place 1 saved GPUs on 0 local ones"
+refused "a device cgroup leaves none" "cannot place 1 saved GPU on 0 local ones"
 cgroup_enter "$devices"
 
 devices_make second 128
