@@ -523,7 +523,7 @@ int pagesio_check_end(struct pagesio *io)
 	if (err)
 		return err;
 	if (got)
-		return io_fail(io, -EBADMSG, io->file_bytes, "goes on after %" PRIu64 " bytes, where it should end",
+		return io_fail(io, -EBADMSG, io->file_bytes, "continues after %" PRIu64 " bytes, where it should end",
 			       io->file_bytes);
 	return 0;
 }

@@ -110,7 +110,7 @@ static int open_after_resets(dev_t number, int flags)
 	for (i = 0; is_reset(fd = device_open("/dev/kfd", number, flags)) && i < RESET_ATTEMPTS; i++)
 		usleep(RESET_USEC);
 	if (i)
-		pr_info("waited %u ms for /dev/kfd, which the driver opens for nobody while it resets a GPU\n",
+		pr_info("waited %u ms for /dev/kfd, which cannot be opened while the driver resets a GPU\n",
 			i * (RESET_USEC / 1000));
 	if (is_reset(fd))
 		return fail(fd, "cannot open /dev/kfd, tried for %u s: the driver is resetting a GPU, or the reset has failed: "

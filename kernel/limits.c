@@ -83,7 +83,7 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 	why[0] = '\0';
 	if (is_compute && nr_xcc > 1 && record->mqd_size < nr_xcc * COMPUTE_MQD_SIZE)
 		snprintf(why, LIMITS_TEXT_MAX, "this driver saves %u bytes of queue state where %" PRIu64 " XCCs have %" PRIu64
-			 ": only the first XCC would come back", record->mqd_size, nr_xcc, nr_xcc * COMPUTE_MQD_SIZE);
+			 ": only the first XCC would be restored", record->mqd_size, nr_xcc, nr_xcc * COMPUTE_MQD_SIZE);
 	else if (stack_of(record, gpu) == STACK_LOST)
 		snprintf(why, LIMITS_TEXT_MAX, "this driver saves no control stacks, and the queue was stopped in a kernel, which "
 			 "would be lost: dump again when the queue is idle");
@@ -212,8 +212,9 @@ static int find_queue_limit(pid_t pid, const struct kfd_state *state, const stru
 	if (!r)
 		return 0;
 	/* A driver that saves in an unknown way may have other limits, too, and may do harm. */
-	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) has an unknown layout, so nobody "
-		    "knows whether its queues would come back: please report it", pid, records.size, records.version, driver->text);
+	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) has an unknown layout, so it is "
+		    "unknown whether its queues would be restored: please report it", pid, records.size, records.version,
+		    driver->text);
 }
 
 int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,

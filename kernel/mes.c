@@ -109,7 +109,7 @@ enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TE
 
 	why[0] = '\0';
 	if (reason) {
-		snprintf(why, LIMITS_TEXT_MAX, "a queue of gfx11 has to be made again, and %s", reason);
+		snprintf(why, LIMITS_TEXT_MAX, "a queue of gfx11 has to be recreated, and %s", reason);
 		return MES_NEVER;
 	}
 	if (!is_busy(record))
@@ -259,7 +259,7 @@ static int add_queue(struct plan *plan, size_t i)
 	if (queue->type == QUEUE_TYPE_COMPUTE && queue->doorbell != doorbell)
 		return fail(
 			-EOPNOTSUPP,
-			"queue %u on gpu %#x: it has doorbell %u and would get %u when it is made again, because earlier queues "
+			"queue %u on gpu %#x: it has doorbell %u and would get %u when it is recreated, because earlier queues "
 			"have ended: let the program end this queue, or restart it",
 			queue->number, queue->gpu_id, queue->doorbell, doorbell);
 	step = (struct mes_step){ .queue = i, .number = queue->number };

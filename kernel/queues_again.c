@@ -200,14 +200,14 @@ static int create(struct again *again, const struct mes_step *step)
 	if (err)
 		return err;
 	if (result)
-		return fail((int)result, "pid %d: queue %u on gpu %#x cannot be made again: %m (CREATE_QUEUE)",
+		return fail((int)result, "pid %d: queue %u on gpu %#x cannot be recreated: %m (CREATE_QUEUE)",
 			    again->pid, step->number, queue->gpu_id);
 	doorbell = kfd_doorbell(args.doorbell_offset);
 	if (args.queue_id == step->number && (step->is_filler || doorbell == queue->doorbell))
 		return 0;
 	return fail(
 		-EBUSY,
-		"pid %d: queue %u on gpu %#x comes back as queue %u with doorbell %u instead of %u: another process "
+		"pid %d: queue %u on gpu %#x is recreated as queue %u with doorbell %u instead of %u: another process "
 		"has made one meanwhile, or this kernel numbers them otherwise",
 		again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell);
 }
@@ -264,8 +264,7 @@ static int wait_for_word(const struct again *again, const struct queue_record *q
 			return err;
 		if (monotonic_seconds() > end)
 			return fail(-ETIME,
-				    "pid %d: queue %u on gpu %#x was made again and does not take packets that do "
-				    "nothing: it is at "
+				    "pid %d: queue %u on gpu %#x was recreated and does not execute NOPs: it is at "
 				    "%#" PRIx64 " and not at %#" PRIx64,
 				    again->pid, queue->number, queue->gpu_id, word, value);
 		usleep(POLL_USEC);
@@ -373,7 +372,7 @@ static int again_begin(struct again *again)
 			break;
 	}
 	if (err || i == nr)
-		return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be made again",
+		return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be recreated",
 			    again->pid);
 	err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
 	if (err)
@@ -421,6 +420,6 @@ int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t
 	if (!err)
 		err = inject_end(&again.inject);
 	if (!err)
-		pr_info("pid %d: its queues of gfx11 were made again in %.3f s\n", pid, monotonic_seconds() - began);
+		pr_info("pid %d: its queues of gfx11 were recreated in %.3f s\n", pid, monotonic_seconds() - began);
 	return err;
 }

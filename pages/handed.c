@@ -217,7 +217,7 @@ int pages_await(const struct pages_filling *filling)
 		if (!atomic_load(&table->is_filling) && monotonic_seconds() > end)
 			return 0;
 		if (poll(&ended, 1, AWAIT_NAP_MS) > 0)
-			return fail(-ECONNRESET, "criu's main process, which restores the contents of the GPUs, is gone");
+			return fail(-ECONNRESET, "criu's main process, which restores the memory of the GPUs, is gone");
 	}
 	return tell_failure(table);
 }
@@ -512,7 +512,7 @@ struct pages_filling *pages_filling_new(const struct settings *settings, size_t 
 	err = filling_init(filling, waits);
 	if (!err)
 		return filling;
-	(void)fail(err, "cannot prepare for the contents of GPUs: %m");
+	(void)fail(err, "cannot prepare for the memory of GPUs: %m");
 	pages_filling_free(filling);
 	return NULL;
 }

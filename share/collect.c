@@ -48,8 +48,8 @@ static int check_dmabuf(struct survey *survey, struct holder *holder, struct mem
 	r = is_far_import(survey, holder, memory);
 	if (r < 0 || (r && memory->info.size >= bo->size))
 		return r < 0 ? r : 0;
-	return fail(-EOPNOTSUPP, "pid %d: the kernel gives another buffer's memory for buffer %zu of gpu %#x (file offset %#"
-		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its contents cannot be saved", pid,
+	return fail(-EOPNOTSUPP, "pid %d: the kernel returned the wrong dma-buf for buffer %zu of gpu %#x (file offset %#"
+		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its data cannot be saved", pid,
 		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->info.size, bo->size);
 }
 
@@ -107,8 +107,8 @@ static int check_names(const struct survey *survey)
 		if (!one_dmabuf)
 			return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be "
 				    "saved before Linux 6.8", holder_pid(survey, a), a->minor, holder_pid(survey, b));
-		return fail(-EOPNOTSUPP, "pid %d: a buffer of renderD%u that pid %d has, too, has two dma-bufs (file offset %#"
-			    PRIx64 "), as legacy IPC of amdgpu-dkms makes them, which cannot be saved: start the programs with "
+		return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d by legacy IPC of amdgpu-dkms (two "
+			    "dma-bufs, file offset %#" PRIx64 "), which cannot be saved: start the programs with "
 			    "HSA_ENABLE_IPC_MODE_LEGACY=0", holder_pid(survey, a), a->minor,
 			    holder_pid(survey, b), a->offset);
 	}

@@ -56,8 +56,9 @@ static int check_unaccounted(const struct survey *survey, const struct gpu_proce
 
 		if (!kfd_bo_has_contents(bo) || !(is_import || can_export))
 			continue;
-		return fail(-EOPNOTSUPP, "pid %d: %s a buffer of %" PRIu64 " bytes on gpu %#x, and before Linux 6.8 nothing tells "
-			    "who else has it: if nobody has, KFD_SHARING_CHECK=0 dumps it; if others have, use Linux 6.8 or later",
+		return fail(-EOPNOTSUPP, "pid %d: %s a buffer of %" PRIu64 " bytes on gpu %#x, and before Linux 6.8 the "
+			    "kernel does not tell who else has it: if no other process has, KFD_SHARING_CHECK=0 dumps it; if one "
+			    "has, use Linux 6.8 or later",
 			    process->file.pid, is_import ? "has imported" : "may have exported", bo->size, bo->gpu_id);
 	}
 	return 0;

@@ -96,7 +96,7 @@ static int drop_left(struct comeback *back)
 			err = calls_free_number(back->process, back->has[i].handle);
 	}
 	if (!err && nr_own)
-		pr_warn("pid %d: has run meanwhile (somebody has continued it, or thawed its cgroup): %d buffers that it has "
+		pr_warn("pid %d: has run meanwhile (it was continued, or its cgroup thawed): %d buffers that it has "
 			"made since stay\n", pid, nr_own);
 	return err;
 }
@@ -327,7 +327,7 @@ static int take_process(struct cut *cut, struct process *process)
 	if (!err)
 		err = record_read(process);
 	if (err == -ENOENT)
-		return fail(-EAGAIN, "pid %d: somebody else has resumed it meanwhile", process->head.pid);
+		return fail(-EAGAIN, "pid %d: another command has resumed it meanwhile", process->head.pid);
 	if (!err)
 		err = check_owner(process);
 	if (!err)

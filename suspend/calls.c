@@ -164,7 +164,7 @@ static int map_vma(struct process *process, const struct suspend_vma *vma, uint6
 	return err || !vma->dontfork ? err : call(process, SYS_madvise, advice, &result);
 }
 
-/* Whether the buffer's mappings could be made again: the file may be closed since. Goes with the memory for calls. */
+/* Whether the buffer's mappings could be recreated: the file may be closed since. Goes with the memory for calls. */
 static int try_mapping(struct process *process, const struct suspend_vma *vma, uint64_t offset)
 {
 	uint64_t args[6] = {

@@ -35,7 +35,7 @@ static int resume(const struct task_file *file)
 	else if (err == -EBADF)
 		complain("pid %d: file %d of /dev/kfd is of another process: name that one", file->pid, file->number);
 	else
-		complain("pid %d: its GPU queues cannot be let go: %s", file->pid, strerror(-err));
+		complain("pid %d: its GPU queues cannot be restarted: %s", file->pid, strerror(-err));
 	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
 }
 

@@ -52,10 +52,10 @@ static int parse_target(const struct arguments *arguments, char path[PATH_MAX], 
 static const struct {
 	const char *key, *why;
 } kept[SUSPEND_NR_KEPT] = {
-	[KEPT_BY_QUEUES] = { "kept_by_queues_bytes", " stays: its queues need it" },
-	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays: others may have it, too (IPC, dma-buf, VMM)" },
+	[KEPT_BY_QUEUES] = { "kept_by_queues_bytes", " stays allocated: its queues need it" },
+	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays allocated: it is or may be shared (IPC, dma-buf, VMM)" },
 	[KEPT_BY_MAPPING] = { "kept_by_mapping_bytes",
-			      " stays: the kernel does not give it up, or its mappings could not come back" },
+			      " stays allocated: the kernel does not free it, or its mappings could not be restored" },
 };
 
 static void print_kept(const struct suspend_report *report)
@@ -113,8 +113,8 @@ static void print_result(const struct suspend_result *result, bool out)
 	for (size_t i = 0; i < result->nr; i++)
 		print_report(&result->reports[i], out);
 	print_end();
-	print_time("stopped_ms", out ? "queues stopped after " : "memory made again after ", result->times.stopped);
-	print_time("copied_ms", " ms, contents copied after ", result->times.copied);
+	print_time("stopped_ms", out ? "queues stopped after " : "memory allocated after ", result->times.stopped);
+	print_time("copied_ms", " ms, data copied after ", result->times.copied);
 	print_time("done_ms", out ? " ms, memory free after " : " ms, running after ", result->times.done);
 	print_text(" ms\n");
 }
@@ -137,7 +137,7 @@ static int look_for_resets(const struct suspend_result *result)
 		if (!report->reset_minor || report->had_ended)
 			continue;
 		complain("pid %d: runs again, but the driver has reset the GPU of renderD%u since it was suspended: what had "
-			 "stayed in VRAM, such as its queues, is lost; it may stand still, or end with an error",
+			 "stayed in VRAM, such as its queues, is lost; it may hang, or end with an error",
 			 report->pid, report->reset_minor);
 		status = TOOL_RESET;
 	}

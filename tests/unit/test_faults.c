@@ -1671,10 +1671,10 @@ static const struct {
 	const char *line;
 } harms[] = {
 	{ { .shares = true, .has_stranger = true }, "shares a buffer of renderD128 with pid 4712, which is not dumped" },
-	{ { .shares = true, .confused = 2, .with = 0 }, "gives another buffer's memory for buffer 2" },
+	{ { .shares = true, .confused = 2, .with = 0 }, "returned the wrong dma-buf for buffer 2" },
 	/* Imports of another GPU's memory look so, but it was allocated here. */
-	{ { .shares = true, .confused = 0, .with = 3 }, "gives another buffer's memory for buffer 0" },
-	{ { .shares = true, .has_second_dmabuf = true }, "has two dma-bufs" },
+	{ { .shares = true, .confused = 0, .with = 3 }, "returned the wrong dma-buf for buffer 0" },
+	{ { .shares = true, .has_second_dmabuf = true }, "by legacy IPC of amdgpu-dkms" },
 	{ { .shares = true, .has_foreign_dmabuf = true }, NULL },
 };
 

@@ -228,14 +228,14 @@ FIXTURE_TEST(anothers_memory_is_refused_whoever_has_it)
 	bos[3][2].offset = OFFSET(99);
 	bos[3][2].alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
 	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "pid 103: the kernel gives another buffer's memory for buffer 2 of gpu 0x1111"));
+	assert_non_null(strstr(log_text, "pid 103: the kernel returned the wrong dma-buf for buffer 2 of gpu 0x1111"));
 }
 
 FIXTURE_TEST(a_buffer_that_is_too_small_is_refused_whoever_has_it)
 {
 	bos[9][7].size = 2 * BYTES;
 	assert_int_equal(collect_all(&survey), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "pid 109: the kernel gives another buffer's memory for buffer 7 of gpu 0x1111"));
+	assert_non_null(strstr(log_text, "pid 109: the kernel returned the wrong dma-buf for buffer 7 of gpu 0x1111"));
 }
 
 FIXTURE_TEST(before_6_8_nobody_shares)

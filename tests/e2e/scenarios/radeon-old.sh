@@ -7,6 +7,6 @@
 job_start --vram 64K --gtt 64K --userptr 64K --chain 500 --extra old
 job_picture
 job_comes_back
-seconds=$(sed -n 's/.*its queues of gfx11 were made again in \([0-9.]*\) s.*/\1/p' "$work"/*-restore.log)
+seconds=$(sed -n 's/.*its queues of gfx11 were recreated in \([0-9.]*\) s.*/\1/p' "$work"/*-restore.log)
 awk -v s="$seconds" 'BEGIN { exit !(s != "" && s < 1) }' || fail "the queues were made again in '$seconds' s"
 job_end

@@ -21,7 +21,7 @@ wait_until 30 both_are_handed_over || fail "the contents were not handed over: $
 kill -KILL $!
 wait $! 2>/dev/null || true
 ! grep -q 'Run late stage hook' "$log" || fail "the processes were restored before criu was killed"
-wait_until 30 grep -q 'Error (amdgpu_plugin): criu.s main process, which restores the contents of the GPUs, is gone' "$log" || fail "no process noticed that criu was killed"
+wait_until 30 grep -q 'Error (amdgpu_plugin): criu.s main process, which restores the memory of the GPUs, is gone' "$log" || fail "no process noticed that criu was killed"
 # Those that had their contents stay in criu's restorer, as they do without a GPU: criu does not tell them.
 ! grep -q '^stamp ' "$job" "$job.1" || fail "a process runs without its GPU's contents"
 job_kill

@@ -14,7 +14,7 @@ for case in ipc ipc-far; do
 	process_shape >"$work/shape"
 	for pid in "${job_pids[@]}"; do
 		tool_run suspend "$pid" || fail "suspend: $(<"$work/tool.out")"
-		grep -q 'others may have it' "$work/tool.out" || fail "nothing is said of what stays: $(<"$work/tool.out")"
+		grep -q 'may be shared' "$work/tool.out" || fail "nothing is said of what stays: $(<"$work/tool.out")"
 		tool_run resume "$pid" || fail "resume: $(<"$work/tool.out")"
 		job_goes
 	done
@@ -42,7 +42,7 @@ stays() {
 		expect_unharmed
 	done
 	tool_run suspend "${job_pids[0]}" || fail "suspend: $(<"$work/tool.out")"
-	grep -q 'others may have it' "$work/tool.out" || fail "nothing is said of what stays: $(<"$work/tool.out")"
+	grep -q 'may be shared' "$work/tool.out" || fail "nothing is said of what stays: $(<"$work/tool.out")"
 	tool_run resume "${job_pids[0]}" || fail "resume: $(<"$work/tool.out")"
 	expect_unharmed
 	job_end
