@@ -5,7 +5,7 @@
  */
 #include "amdgpu_plugin_util.h"
 
-#define NUMBER "0.2"
+#define NUMBER "0.3"
 
 #ifndef PLUGIN_SOURCE
 #define PLUGIN_SOURCE "" /* not known */
