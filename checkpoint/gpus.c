@@ -311,7 +311,8 @@ static int note_choice(const struct gpu_search *search, const struct match_map *
 				    map->pairs[i].saved_minor);
 		claims_add(search->claims, map->pairs[i].local_minor);
 	}
-	return search->claims < 0 ? 0 : shared_keep_claims(shared, search->claims);
+	err = search->claims < 0 ? 0 : criu_keep_files(&search->claims, 1);
+	return err < 0 ? err : 0;
 }
 
 static int find_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,

@@ -39,7 +39,6 @@ struct shared_gpu {
 #define SHARED_MAX_TASKS  65536
 #define SHARED_MAX_RANGES (1u << 20)
 #define SHARED_MAX_QUEUES 65536
-#define SHARED_MAX_FILES  (1u << 20)
 
 /* Temporary cgroups, in which tasks hide GPUs from themselves: at one time, or of tasks that died while they did. */
 #define SHARED_MAX_CGROUPS 1024
@@ -63,14 +62,10 @@ struct shared {
 	struct match_choices choices;
 	bool asked_lazy, is_lazy;    /* whether memory will come only when it is touched */
 	unsigned int nr_tasks, nr_ranges, nr_gpus, nr_queues;
-	unsigned int nr_claims;
-	atomic_uint nr_files;
 	struct shared_task tasks[SHARED_MAX_TASKS];
 	struct svm_range ranges[SHARED_MAX_RANGES];
 	struct shared_gpu gpus[SHARED_MAX_GPUS];
 	struct queue_record queues[SHARED_MAX_QUEUES];
-	int claims[SHARED_MAX_GPUS]; /* criu's tokens */
-	int files[SHARED_MAX_FILES]; /* criu's tokens */
 	struct shared_cgroup cgroups[SHARED_MAX_CGROUPS];
 };
 
@@ -79,29 +74,12 @@ struct shared *shared_new(void);
 /* In criu's main process, when its tasks run or are dead: removes cgroups that these have left. Accepts NULL. */
 void shared_free(struct shared *shared);
 
-/* Notes the token of a file in criu's store for shared_let_go(). Returns @token, which may be an error. */
-int shared_note_file(struct shared *shared, int token);
-/* Keeps a copy of @fd and notes it: a token, or -errno. */
-int shared_keep_copy(struct shared *shared, int fd);
-/* Closes all that are noted. 0 or -errno. */
-int shared_let_go(const struct shared *shared);
-/* The same of claims (turn_begin()), which last longer. The first is called under the lock: 0 or -errno. */
-int shared_keep_claims(struct shared *shared, int fd);
-int shared_let_go_claims(const struct shared *shared);
-
 /*
  * A GPU whose VRAM was lost between the first file that a task has of it and RESUME would run a dead job. In a task: notes
- * @token, of such a file. In criu's main process: takes the files, before shared_let_go(), and asks again. 0, or -errno
- * after fail().
+ * @token, of such a file. In criu's main process: asks again. 0, or -errno after fail().
  */
-struct shared_gpu_files {
-	int fds[SHARED_MAX_GPUS];
-	unsigned int nr;
-};
 int shared_note_gpu(struct shared *shared, uint32_t minor, int token);
-int shared_open_gpus(const struct shared *shared, struct shared_gpu_files *files);
-void shared_close_gpus(struct shared_gpu_files *files);
-int shared_check_losses(const struct shared *shared, const struct shared_gpu_files *files);
+int shared_check_losses(const struct shared *shared);
 
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);

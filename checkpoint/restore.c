@@ -11,10 +11,11 @@ static int restore_init(struct restore *restore, bool certain)
 {
 	int err;
 
+	err = criu_store_begin();
 	restore->shared = shared_new();
 	restore->mounted = mounted_read();
 	restore->buffers = share_table_new();
-	if (!restore->shared || !restore->buffers)
+	if (err || !restore->shared || !restore->buffers)
 		return -ENOMEM;
 	restore->task.share.table = restore->buffers;
 	shared_keeper_init(&restore->task.keeper, restore->shared);
@@ -71,6 +72,7 @@ void restore_free(struct restore *restore)
 	mounted_free(restore->mounted);
 	share_table_free(restore->buffers);
 	shared_free(restore->shared);
+	criu_store_end();
 	if (restore->resume_fd >= 0)
 		close(restore->resume_fd);
 	free(restore);
@@ -87,20 +89,12 @@ void restore_forked(struct restore *restore)
 /* Before any process runs, since they may share buffers; once. */
 static int finish_restore(struct restore *restore)
 {
-	_cleanup_(shared_close_gpus) struct shared_gpu_files files = { 0 };
 	double began;
 	int err;
 
 	if (restore->finished)
 		return 0;
-	err = shared_open_gpus(restore->shared, &files);
-	if (!err)
-		err = share_table_check(restore->buffers);
-	/* criu's main process has a descriptor of each shared buffer, which would keep memory that the tasks free until criu ends. */
-	if (!err)
-		err = share_table_let_go(restore->buffers);
-	if (!err)
-		err = shared_let_go(restore->shared);
+	err = share_table_check(restore->buffers);
 	/* All tasks stand before their first instruction; without criu they would go on, so they die with it. */
 	if (!err)
 		err = tasks_end_with_tracer();
@@ -109,7 +103,7 @@ static int finish_restore(struct restore *restore)
 		err = pages_filling_end(restore->contents);
 	restore->waited_seconds = monotonic_seconds() - began;
 	if (!err)
-		err = shared_check_losses(restore->shared, &files);
+		err = shared_check_losses(restore->shared);
 	restore->finished = !err;
 	return err;
 }
@@ -147,8 +141,8 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 		return err;
 	pages_log_tally(pages_filling_tally(restore->contents), "restored", restore->nr_resumed, "tasks waited",
 			restore->waited_seconds);
-	/* All queues are there. */
-	return shared_let_go_claims(shared);
+	/* All queues are there. What criu keeps would stay until it ends: claims, and memory that the tasks free. */
+	return criu_let_go();
 }
 
 /*

@@ -45,9 +45,8 @@ static int setup_gpus(struct restored_task *task, const struct topology *saved, 
 	err = gpus_setup(&task->gpus, restore, saved, state);
 	for (; nr < task->gpus.nr; nr++) {
 		const struct gpu *gpu = &task->gpus.list[nr];
-		int token = shared_note_file(restore->shared, gpu->file_token);
 
-		err = err ? err : shared_note_gpu(restore->shared, gpu->minor, token);
+		err = err ? err : shared_note_gpu(restore->shared, gpu->minor, gpu->file_token);
 	}
 	return err;
 }
@@ -224,7 +223,7 @@ static int put_state(struct restored_task *task, struct gpu_process *image)
 	if (!err && !(image->has_vmas && image->nr_vmas))
 		err = await_contents(task);
 	if (!err && kfd >= 0) {
-		task->kfd_token = shared_keep_copy(task->restore->shared, kfd);
+		task->kfd_token = criu_keep_files(&kfd, 1);
 		err = task->kfd_token < 0 ? task->kfd_token : 0;
 	}
 	if (err)
@@ -261,7 +260,7 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 		return fail(err, "renderD%u cannot be opened with flags %#x: %m", gpu->minor, image->flags);
 	/* What it has to get. */
 	if (objects->nr_handles || objects->nr_syncobjs) {
-		token = is_kfds ? gpu->file_token : shared_keep_copy(task->restore->shared, fd);
+		token = is_kfds ? gpu->file_token : criu_keep_files(&fd, 1);
 		err = token < 0 ? token : share_add_file(&task->share, token, gpu->minor, objects);
 	}
 	return err ? err : steal_fd(&fd);

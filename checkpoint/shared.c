@@ -38,54 +38,6 @@ struct shared *shared_new(void)
 	return shared;
 }
 
-/* ---- files in criu's store ---- */
-
-/* More than there is room for stay open as long as criu runs. */
-int shared_note_file(struct shared *shared, int token)
-{
-	unsigned int at = token < 0 ? SHARED_MAX_FILES : atomic_fetch_add(&shared->nr_files, 1);
-
-	if (at < SHARED_MAX_FILES)
-		shared->files[at] = token;
-	return token;
-}
-
-int shared_keep_copy(struct shared *shared, int fd)
-{
-	int copy = dup(fd);
-
-	return copy < 0 ? -errno : shared_note_file(shared, criu_keep_file(copy));
-}
-
-int shared_let_go(const struct shared *shared)
-{
-	unsigned int nr = atomic_load(&shared->nr_files);
-	int err = 0;
-
-	for (unsigned int i = 0; !err && i < nr && i < SHARED_MAX_FILES; i++)
-		err = criu_let_go(shared->files[i]);
-	return err;
-}
-
-/* Each is of a task that was the first to choose a GPU: there are no more of them than GPUs. */
-int shared_keep_claims(struct shared *shared, int fd)
-{
-	int copy = dup(fd), token = copy < 0 ? -errno : criu_keep_file(copy);
-
-	if (token >= 0 && shared->nr_claims < SHARED_MAX_GPUS)
-		shared->claims[shared->nr_claims++] = token;
-	return token < 0 ? token : 0;
-}
-
-int shared_let_go_claims(const struct shared *shared)
-{
-	int err = 0;
-
-	for (unsigned int i = 0; !err && i < shared->nr_claims; i++)
-		err = criu_let_go(shared->claims[i]);
-	return err;
-}
-
 /* ---- tasks with state on GPUs ---- */
 
 /* How many ranges RESUME takes the pages of, which are added to the list; more than it has room for are left out. */
@@ -174,35 +126,19 @@ int shared_note_gpu(struct shared *shared, uint32_t minor, int token)
 	return 0;
 }
 
-int shared_open_gpus(const struct shared *shared, struct shared_gpu_files *files)
+int shared_check_losses(const struct shared *shared)
 {
-	while (files->nr < shared->nr_gpus) {
-		int fd = criu_kept_file(shared->gpus[files->nr].token);
-
-		if (fd < 0)
-			return fd;
-		files->fds[files->nr++] = fd;
-	}
-	return 0;
-}
-
-void shared_close_gpus(struct shared_gpu_files *files)
-{
-	while (files->nr)
-		close(files->fds[--files->nr]);
-}
-
-int shared_check_losses(const struct shared *shared, const struct shared_gpu_files *files)
-{
-	for (unsigned int i = 0; i < files->nr; i++) {
-		uint32_t minor = shared->gpus[i].minor, losses = 0;
-		int err = losses_of_file(minor, files->fds[i], &losses);
+	for (unsigned int i = 0; i < shared->nr_gpus; i++) {
+		const struct shared_gpu *gpu = &shared->gpus[i];
+		_cleanup_close_ int fd = criu_kept_file(gpu->token);
+		uint32_t losses = 0;
+		int err = fd < 0 ? fd : losses_of_file(gpu->minor, fd, &losses);
 
 		if (err)
 			return err;
-		if (losses != shared->gpus[i].losses)
+		if (losses != gpu->losses)
 			return fail(-EIO, "the driver has reset the GPU of renderD%u during the restore, and what was in its VRAM is "
-				    "lost: restore again (the kernel's log may say why)", minor);
+				    "lost: restore again (the kernel's log may say why)", gpu->minor);
 	}
 	return 0;
 }

@@ -20,6 +20,8 @@
 #include <limits.h>
 #include <linux/kcmp.h>
 #include <link.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -213,33 +215,84 @@ static int stored(int token)
 	return fd == -1 ? errno_or_eio() : fd;
 }
 
+/* The tokens of what all tasks keep: more than there is room for stays open as long as criu runs. */
+#define MAX_KEPT (1u << 20)
+
+static struct kept {
+	atomic_uint nr;
+	int tokens[MAX_KEPT];
+} *kept;
+
+/* Shared with tasks. Pages that nobody touches cost nothing. */
+int criu_store_begin(void)
+{
+	void *p = mmap(NULL, sizeof(*kept), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	kept = p == MAP_FAILED ? NULL : p;
+	return kept ? 0 : -ENOMEM;
+}
+
+void criu_store_end(void)
+{
+	if (kept)
+		munmap(kept, sizeof(*kept));
+	kept = NULL;
+}
+
 /* criu gives no file of its store back, and may live as long as the tasks: it gets bundles, which can be emptied. */
+int criu_keep_files(const int *fds, size_t nr)
+{
+	_cleanup_close_ int bundle = bundle_new(fds, nr);
+	int token = bundle < 0 ? bundle : store(bundle);
+	unsigned int at;
+
+	if (token < 0)
+		return fail(token, "cannot keep %zu device files for later: %m", nr);
+	at = kept ? atomic_fetch_add(&kept->nr, 1) : MAX_KEPT;
+	if (at < MAX_KEPT)
+		kept->tokens[at] = token;
+	return token;
+}
+
+int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
+{
+	_cleanup_close_ int bundle = stored(token);
+	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, ret_nr);
+
+	if (!err && !*ret_nr)
+		err = -EMFILE; /* this process may not have more */
+	return err ? fail(err, "cannot get kept device file %d back: %m", token) : 0;
+}
+
 int criu_keep_file(int fd)
 {
-	_cleanup_close_ int bundle = bundle_new(&fd, 1);
-	int token = bundle < 0 ? bundle : store(bundle);
+	int token = criu_keep_files(&fd, 1);
 
 	close(fd);
-	return token < 0 ? fail(token, "cannot keep a device file for later: %m") : token;
+	return token;
 }
 
 int criu_kept_file(int token)
 {
-	_cleanup_close_ int bundle = stored(token);
-	int fds[BUNDLE_MAX] = { -EMFILE }; /* this process may not have as many files */
+	int fds[BUNDLE_MAX];
 	size_t nr = 0;
-	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, &nr);
-	int fd = err ? err : fds[0];
+	int err = criu_kept_files(token, fds, &nr);
 
-	return fd < 0 ? fail(fd, "cannot get kept device file %d back: %m", token) : fd;
+	return err ? err : fds[0];
 }
 
-int criu_let_go(int token)
+int criu_let_go(void)
 {
-	_cleanup_close_ int bundle = stored(token);
-	int err = bundle < 0 ? bundle : bundle_empty(bundle);
+	unsigned int nr = kept ? atomic_load(&kept->nr) : 0;
 
-	return err && err != -EAGAIN ? fail(err, "cannot let go of kept device file %d: %m", token) : 0;
+	for (unsigned int i = 0; i < nr && i < MAX_KEPT; i++) {
+		_cleanup_close_ int bundle = stored(kept->tokens[i]);
+		int err = bundle < 0 ? bundle : bundle_empty(bundle);
+
+		if (err && err != -EAGAIN)
+			return fail(err, "cannot let go of kept device file %d: %m", kept->tokens[i]);
+	}
+	return 0;
 }
 
 /* criu puts its connection to the server of pages into the fd store, before it makes tasks. */

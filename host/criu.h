@@ -77,17 +77,25 @@ bool criu_is_streaming(void);
 /* Borrowed fd of the image directory, -1 when streaming or unknown. */
 int criu_image_dir(void);
 
-/*
- * Keeps an open file for later hooks of any task without occupying a number that the restored program will use. Takes
- * @fd whatever happens. Returns a token >= 0 for criu_kept_file(), or -errno.
- */
-int criu_keep_file(int fd);
+/* ---- criu's store: open files of a restore for later hooks of any task, which take no number of the restored program ---- */
 
-/* A new fd for the kept file, owned by the caller, or -errno. */
+/* In criu's main process, around a restore: notes what is kept in all tasks. 0 or -ENOMEM. */
+int criu_store_begin(void);
+void criu_store_end(void);
+
+#define BUNDLE_MAX 32u
+
+/* Keeps @nr files, BUNDLE_MAX at most, which stay the caller's. A token for criu_kept_files(), or -errno after fail(). */
+int criu_keep_files(const int *fds, size_t nr);
+/* All of them, or as many as the process may have, but one; the caller's. 0, or -errno after fail(). */
+int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr);
+
+/* The same of one file. The first takes @fd whatever happens; the second returns an fd that the caller owns. */
+int criu_keep_file(int fd);
 int criu_kept_file(int token);
 
-/* In any process of criu: closes a file in its store, for all, if it is there. 0 or -errno. */
-int criu_let_go(int token);
+/* In criu's main process: closes all that tasks have kept. 0, or -errno after fail(). */
+int criu_let_go(void);
 
 /* True when this dump leaves out memory that has not changed since an earlier one (criu's --prev-images-dir). */
 bool criu_is_incremental(void);
@@ -137,8 +145,6 @@ enum criu_wanted { CRIU_NOT_WANTED, CRIU_WANTED, CRIU_WANTED_PERHAPS };
 enum criu_wanted criu_inventory_wants_us(void);
 
 /* ---- many open files as one ---- */
-
-#define BUNDLE_MAX 32u
 
 /* A file that holds @nr files, BUNDLE_MAX at most, which stay the caller's. The caller's fd, or -errno, no message. */
 int bundle_new(const int *fds, size_t nr);

@@ -100,14 +100,6 @@ static size_t bundle_size(size_t left)
 	return left < BUNDLE_MAX ? left : BUNDLE_MAX;
 }
 
-/* criu's number for some files, or -errno after fail(). */
-static int keep(const int *fds, size_t nr)
-{
-	_cleanup_close_ int bundle = bundle_new(fds, nr);
-
-	return bundle < 0 ? fail(bundle, "cannot hand %zu files over to criu's main process: %m", nr) : criu_keep_file(steal_fd(&bundle));
-}
-
 static int hand_over_bos(struct handed_bo *handed, const struct content_bo *bos, size_t nr)
 {
 	for (size_t i = 0; i < nr; i += BUNDLE_MAX) {
@@ -116,7 +108,7 @@ static int hand_over_bos(struct handed_bo *handed, const struct content_bo *bos,
 
 		for (size_t j = 0; j < size; j++)
 			fds[j] = bos[i + j].dmabuf_fd;
-		token = keep(fds, size);
+		token = criu_keep_files(fds, size);
 		if (token < 0)
 			return token;
 		for (size_t j = i; j < i + size; j++)
@@ -139,7 +131,7 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	if (at >= MAX_HANDED || first > MAX_HANDED_BOS || gpu->nr_bos > MAX_HANDED_BOS - first)
 		return fail(-E2BIG, "more than %u buffers, or processes with more than %u GPUs together, cannot be restored",
 			    MAX_HANDED_BOS, MAX_HANDED);
-	token = keep(fds, gpu->streaming ? 1 : ARRAY_SIZE(fds));
+	token = criu_keep_files(fds, gpu->streaming ? 1 : ARRAY_SIZE(fds));
 	if (token < 0)
 		return token;
 	handed = &table->list[at];
@@ -224,20 +216,16 @@ int pages_await(const struct pages_filling *filling)
 
 /* ---- in criu's main process: what tasks have handed over ---- */
 
-/* What keep() kept, which is criu's no more. */
 static int take(int token, int fds[BUNDLE_MAX], size_t nr)
 {
-	_cleanup_close_ int bundle = criu_kept_file(token);
 	size_t got = 0;
-	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, &got);
+	int err = criu_kept_files(token, fds, &got);
 
-	if (!err)
-		err = criu_let_go(token);
-	if (!err && got == nr)
-		return 0;
-	for (size_t i = 0; i < got; i++)
-		close(fds[i]);
-	return fail(err && err != -EAGAIN ? err : -EMFILE, "cannot take %zu files that a task has opened: %m", nr);
+	if (err || got == nr)
+		return err;
+	while (got)
+		close(fds[--got]);
+	return fail(-EMFILE, "cannot take %zu files that a task has opened: %m", nr);
 }
 
 static void put_back(struct content_gpu *gpu)

@@ -80,12 +80,6 @@ void share_table_fail(struct share_table *table);
 /* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after fail(). */
 int share_table_check(const struct share_table *table);
 
-/*
- * After that: closes the dma-bufs that criu keeps. criu may live as long as the tasks, and what they free would stay.
- * 0, or -errno after fail().
- */
-int share_table_let_go(struct share_table *table);
-
 /* A GPU of a restored process, here and at dump. */
 struct gpu {
 	uint32_t user_id;     /* by which the process knows it */

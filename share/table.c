@@ -62,13 +62,8 @@ static int put_place(struct share_table *table, uint32_t buffer, int place)
 
 int share_batch_publish(struct share_batch *batch, struct share_table *table)
 {
-	int token, bundle = batch->nr ? bundle_new(batch->dmabufs, batch->nr) : 0;
+	int token = batch->nr ? criu_keep_files(batch->dmabufs, batch->nr) : 0;
 
-	if (bundle < 0)
-		return fail(bundle, "cannot send the dma-bufs of %zu buffers to other processes: %m", batch->nr);
-	if (!batch->nr)
-		return 0;
-	token = criu_keep_file(bundle);
 	if (token < 0)
 		return token;
 	for (size_t i = 0; i < batch->nr; i++) {
@@ -124,12 +119,10 @@ void share_open_done(struct share_open *open)
 static int open_all(struct share_open *open, int place)
 {
 	int token = (place - 1) / (int)BUNDLE_MAX;
-	_cleanup_close_ int bundle = -1;
 
 	share_open_done(open);
-	bundle = criu_kept_file(token);
 	open->place = place_of(token, 0);
-	return bundle < 0 ? bundle : bundle_get(bundle, open->fds, &open->nr);
+	return criu_kept_files(token, open->fds, &open->nr);
 }
 
 static bool is_place_open(const struct share_open *open, int place)
@@ -144,10 +137,11 @@ int share_table_borrow(struct share_table *table, struct share_open *open, uint3
 	if (place < 0)
 		return place;
 	err = is_place_open(open, place) ? 0 : open_all(open, place);
+	if (err)
+		return err;
 	/* This process may not have as many files as were published. */
-	if (!err && !is_place_open(open, place))
-		err = -EMFILE;
-	return err ? fail(err, "cannot take the dma-buf of buffer %u: %m", buffer) : open->fds[place - open->place];
+	return is_place_open(open, place) ? open->fds[place - open->place] :
+					    fail(-EMFILE, "cannot take the dma-buf of buffer %u: %m", buffer);
 }
 
 int share_table_get(struct share_table *table, uint32_t buffer)
@@ -159,21 +153,6 @@ int share_table_get(struct share_table *table, uint32_t buffer)
 		return fd;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return copy < 0 ? fail(-errno, "cannot take the dma-buf of buffer %u: %m", buffer) : copy;
-}
-
-int share_table_let_go(struct share_table *table)
-{
-	int last = -1;
-
-	for (size_t buffer = 1; buffer <= IMAGE_MAX_NUMBER; buffer++) {
-		int place = atomic_load(&table->place[buffer]), token = (place - 1) / (int)BUNDLE_MAX;
-		int err = place && token != last ? criu_let_go(token) : 0;
-
-		if (err)
-			return err;
-		last = place ? token : last;
-	}
-	return 0;
 }
 
 int share_table_check(const struct share_table *table)

@@ -59,8 +59,9 @@ static void message(struct msghdr *msg, struct iovec *iov, union control *contro
 	};
 }
 
-int criu_keep_file(int fd)
+int criu_keep_files(const int *fds, size_t nr)
 {
+	int fd = bundle_new(fds, nr);
 	union control control = { .bytes = { 0 } };
 	struct iovec iov;
 	struct msghdr msg;
@@ -76,12 +77,12 @@ int criu_keep_file(int fd)
 	return nr_kept++;
 }
 
-int criu_kept_file(int token)
+int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
 	union control control;
 	struct iovec iov;
 	struct msghdr msg;
-	int fd;
+	int fd, err;
 
 	message(&msg, &iov, &control);
 	if (setsockopt(store, SOL_SOCKET, SO_PEEK_OFF, &token, sizeof(token)) || recvmsg(store, &msg, MSG_PEEK) < 0)
@@ -89,13 +90,9 @@ int criu_kept_file(int token)
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	nr_walked += (uint64_t)token;
 	nr_gets++;
-	return fd;
-}
-
-int criu_let_go(int token)
-{
-	(void)token;
-	return 0;
+	err = bundle_get(fd, fds, ret_nr);
+	close(fd);
+	return err;
 }
 
 static double now(void)

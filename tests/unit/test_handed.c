@@ -46,14 +46,12 @@ static pthread_mutex_t store_lock = PTHREAD_MUTEX_INITIALIZER;
 
 STUB(bool, criu_is_streaming, (void), is_streaming)
 
-/* In a file that can be emptied, as criu's. */
-int criu_keep_file(int fd)
+int criu_keep_files(const int *fds, size_t nr)
 {
-	int token, bundle = bundle_new(&fd, 1);
+	int token, bundle = bundle_new(fds, nr);
 
-	close(fd);
 	if (bundle < 0)
-		return (fail)(bundle, "cannot keep a file: %m");
+		return (fail)(bundle, "cannot keep files: %m");
 	pthread_mutex_lock(&store_lock);
 	assert_true(nr_stored < ARRAY_SIZE(store));
 	token = (int)nr_stored;
@@ -62,20 +60,31 @@ int criu_keep_file(int fd)
 	return token;
 }
 
+int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
+{
+	int err;
+
+	pthread_mutex_lock(&store_lock);
+	err = bundle_get(store[token], fds, ret_nr);
+	pthread_mutex_unlock(&store_lock);
+	return err ? (fail)(err, "cannot get kept files: %m") : *ret_nr ? 0 : -EMFILE;
+}
+
+int criu_keep_file(int fd)
+{
+	int token = criu_keep_files(&fd, 1);
+
+	close(fd);
+	return token;
+}
+
 int criu_kept_file(int token)
 {
 	int fds[BUNDLE_MAX], err;
 	size_t nr = 0;
 
-	pthread_mutex_lock(&store_lock);
-	err = bundle_get(store[token], fds, &nr);
-	pthread_mutex_unlock(&store_lock);
-	return err ? (fail)(err, "cannot get a kept file: %m") : nr ? fds[0] : -EMFILE;
-}
-
-int criu_let_go(int token)
-{
-	return bundle_empty(store[token]);
+	err = criu_kept_files(token, fds, &nr);
+	return err ? err : fds[0];
 }
 
 /* ---- wrapped calls: the n-th call of all threads fails, or of pthread_create() every one ---- */

@@ -19,19 +19,22 @@
 static int kept[MAX_KEPT];
 static unsigned int nr_kept, nr_asked;
 
-int criu_keep_file(int fd)
+int criu_keep_files(const int *fds, size_t nr)
 {
 	assert_true(nr_kept < MAX_KEPT);
-	kept[nr_kept] = fd;
+	kept[nr_kept] = bundle_new(fds, nr);
 	return (int)nr_kept++;
 }
 
-int criu_kept_file(int token)
+int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
 	assert_in_range(token, 0, nr_kept - 1);
 	nr_asked++;
-	return dup(kept[token]);
+	return bundle_get(kept[token], fds, ret_nr);
 }
+
+STUB(int, criu_kept_file, (int token), -EBADF)
+STUB(int, criu_keep_file, (int fd), -EBADF)
 
 /* ---- time, which naps alone make go on, and faster ---- */
 
@@ -43,14 +46,6 @@ int __wrap_usleep(useconds_t us)
 {
 	now += 20 * us / 1e6;
 	return 0;
-}
-
-/* The files in what is kept. */
-int criu_let_go(int token)
-{
-	int err = bundle_empty(kept[token]);
-
-	return err == -EAGAIN ? 0 : err;
 }
 
 static int new_table(void **state)
@@ -136,21 +131,7 @@ FIXTURE_TEST(neighbours_are_taken_together)
 	close(first);
 	assert_int_equal(dup(0), first);
 	close(first);
-	assert_int_equal(share_table_let_go(*unit_state), 0);
-	assert_int_equal(share_table_borrow(*unit_state, &open, 1), -EAGAIN);
-	share_open_done(&open);
 	free(inodes);
-}
-
-/* criu keeps the bundles; the files in them are nobody's any more. */
-FIXTURE_TEST(what_all_have_is_let_go)
-{
-	ino_t *inodes = tell(*unit_state, NR_BUFFERS);
-
-	free(inodes);
-	assert_int_equal(share_table_let_go(*unit_state), 0);
-	assert_int_equal(share_table_get(*unit_state, 1), -EAGAIN);
-	assert_int_equal(share_table_get(*unit_state, NR_BUFFERS), -EAGAIN);
 }
 
 FIXTURE_TEST(waiting_ends_with_the_reason)
