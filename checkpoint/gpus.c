@@ -153,27 +153,22 @@ static void wait_for_free_room(void *arg, unsigned int node, uint64_t needed)
 			(search->nr_attempts - before) * (ROOM_USEC / 1000));
 }
 
-/* By the process, on a GPU and on those that share its device. */
-static uint64_t count_needed(const struct gpus *gpus, const struct gpu *gpu, const struct topology *machine,
-			    const struct kfd_state *state)
-{
-	int node, own = topology_find_gpu(machine, gpu->actual_id);
-	uint64_t needed = 0;
-
-	for (size_t i = 0; own >= 0 && i < gpus->nr; i++) {
-		node = topology_find_gpu(machine, gpus->list[i].actual_id);
-		if (node >= 0 && topology_same_device(machine->nodes[own], machine->nodes[node]))
-			needed += kfd_state_vram_needed(state, gpus->list[i].user_id);
-	}
-	return needed;
-}
-
+/* Of a GPU and those that share its device. */
 int gpus_check_room(const struct gpus *gpus, const struct restore *restore, const struct kfd_state *state)
 {
+	const struct topology *machine = restore->machine;
+
 	for (size_t i = 0; restore->settings->flag[SETTING_VRAM_SIZE_CHECK] && i < gpus->nr; i++) {
 		const struct gpu *gpu = &gpus->list[i];
-		uint64_t needed = count_needed(gpus, gpu, restore->machine, state);
+		int own = topology_find_gpu(machine, gpu->actual_id);
+		uint64_t needed = 0;
 
+		for (size_t j = 0; own >= 0 && j < gpus->nr; j++) {
+			int node = topology_find_gpu(machine, gpus->list[j].actual_id);
+
+			if (node >= 0 && topology_same_device(machine->nodes[own], machine->nodes[node]))
+				needed += kfd_state_vram_needed(state, gpus->list[j].user_id);
+		}
 		if (!gpu->vram_known || needed <= gpu->vram_free)
 			continue;
 		return fail(-ENOSPC, "gpu %#x: %" PRIu64 " MiB of its VRAM are free, and gpu %#x has %" PRIu64 " MiB "
@@ -257,28 +252,11 @@ static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const stru
 	return 0;
 }
 
-static void warn_of_other_ids(const struct gpus *gpus)
-{
-	for (size_t i = 0; i < gpus->nr; i++)
-		if (gpus->list[i].user_id != gpus->list[i].actual_id) {
-			pr_warn("pid %d: gpu %#x is gpu %#x here: when the program exports or imports buffers (IPC, "
-				"dma-buf), the kernel confuses the two ids; such programs need GPUs with their old ids\n",
-				getpid(), gpus->list[i].user_id, gpus->list[i].actual_id);
-			return;
-		}
-}
-
-/* Once for all tasks: each asking looks at every file that criu keeps. @token: of any of these. */
-static void ask_lazy(struct shared *shared, int token)
-{
-	pthread_mutex_lock(&shared->lock);
-	shared->is_lazy = shared->asked_lazy ? shared->is_lazy : criu_restores_lazily(token);
-	shared->asked_lazy = true;
-	pthread_mutex_unlock(&shared->lock);
-}
-
 static int take_gpus(struct gpus *gpus, const struct gpu_search *search, const struct match_map *map)
 {
+	struct shared *shared = search->restore->shared;
+	const struct gpu *other = NULL;
+
 	gpus->list = calloc(map->nr_pairs + 1, sizeof(*gpus->list));
 	if (!gpus->list)
 		return -ENOMEM;
@@ -289,9 +267,20 @@ static int take_gpus(struct gpus *gpus, const struct gpu_search *search, const s
 		if (err)
 			return err;
 	}
-	if (gpus->nr)
-		ask_lazy(search->restore->shared, gpus->list[0].file_token);
-	warn_of_other_ids(gpus);
+	/* Once for all tasks: each asking looks at every file that criu keeps. */
+	pthread_mutex_lock(&shared->lock);
+	if (gpus->nr && !shared->asked_lazy) {
+		shared->is_lazy = criu_restores_lazily(gpus->list[0].file_token);
+		shared->asked_lazy = true;
+	}
+	pthread_mutex_unlock(&shared->lock);
+	for (size_t i = gpus->nr; i-- > 0;)
+		if (gpus->list[i].user_id != gpus->list[i].actual_id)
+			other = &gpus->list[i];
+	if (other)
+		pr_warn("pid %d: gpu %#x is gpu %#x here: when the program exports or imports buffers (IPC, "
+			"dma-buf), the kernel confuses the two ids; such programs need GPUs with their old ids\n",
+			getpid(), other->user_id, other->actual_id);
 	return 0;
 }
 
@@ -343,23 +332,17 @@ static int find_gpus(struct gpus *gpus, const struct restore *restore, const str
 	return err;
 }
 
-static int check_same(const struct gpus *gpus, const struct topology *saved)
+int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
+	       const struct kfd_state *state)
 {
 	size_t nr = 0;
 
 	for (unsigned int i = 0; i < saved->nr_nodes; i++)
-		if (topology_is_gpu(saved->nodes[i]) && gpus_by_user_id(gpus, topology_gpu_id(saved->nodes[i])))
-			nr++;
-	if (nr == gpus->nr && nr == topology_count_gpus(saved))
-		return 0;
-	return fail(-EBADMSG, "the images of the task's files name different GPUs");
-}
-
-int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
-	       const struct kfd_state *state)
-{
+		nr += topology_is_gpu(saved->nodes[i]) && gpus_by_user_id(gpus, topology_gpu_id(saved->nodes[i]));
+	if (gpus->nr && (nr != gpus->nr || nr != topology_count_gpus(saved)))
+		return fail(-EBADMSG, "the images of the task's files name different GPUs");
 	if (gpus->nr)
-		return check_same(gpus, saved);
+		return 0;
 	/* The other errors were logged at the start: once more would hide the cause. */
 	if (restore->machine_error == -ENOENT)
 		return fail(-ENOENT, "%s is not there: this machine has no GPU to restore on", SYSFS_TOPOLOGY_ROOT);

@@ -53,18 +53,7 @@ static bool pidfd_has_ended(int pidfd)
 	return poll(&end, 1, 0) != 0;
 }
 
-/* Whether it has to be tried again. */
-static bool seize_ward(struct ward *ward)
-{
-	if (ward->is_seized || ward->pidfd < 0 || pidfd_has_ended(ward->pidfd))
-		return false;
-	if (ptrace(PTRACE_SEIZE, ward->pid, NULL, NULL))
-		return errno == EPERM;
-	/* What was attached to had this number when the ward still lived: it is the ward. */
-	ward->is_seized = !pidfd_has_ended(ward->pidfd);
-	return false;
-}
-
+/* Another tracer is waited for. */
 static void seize_wards(struct ward *wards, size_t nr)
 {
 	bool again = true;
@@ -73,8 +62,17 @@ static void seize_wards(struct ward *wards, size_t nr)
 		if (i)
 			usleep(SEIZE_RETRY_USEC);
 		again = false;
-		for (size_t j = 0; j < nr; j++)
-			again |= seize_ward(&wards[j]);
+		for (size_t j = 0; j < nr; j++) {
+			struct ward *ward = &wards[j];
+
+			if (ward->is_seized || ward->pidfd < 0 || pidfd_has_ended(ward->pidfd))
+				continue;
+			/* What is attached to while the ward still lives is the ward. */
+			if (ptrace(PTRACE_SEIZE, ward->pid, NULL, NULL))
+				again |= errno == EPERM;
+			else
+				ward->is_seized = !pidfd_has_ended(ward->pidfd);
+		}
 	}
 }
 
@@ -127,33 +125,25 @@ static bool traces_one(pid_t criu, const struct ward *wards, size_t nr)
 	return found;
 }
 
-/* @criu: a pidfd. @is_seen: /proc has shown it as their tracer; else its end alone counts. */
-static void wait_for_end(int criu, pid_t pid, bool is_seen, const struct ward *wards, size_t nr)
-{
-	struct pollfd end = { .fd = criu, .events = POLLIN };
-
-	while (poll(&end, 1, is_seen ? LOOK_MSEC : -1) != 1)
-		if (is_seen && !traces_one(pid, wards, nr))
-			return;
-}
-
 /* @criu: a pidfd. @ready: gets a byte. */
 static void guard(int criu, int ready, struct ward *wards, size_t nr)
 {
+	struct pollfd end = { .fd = criu, .events = POLLIN };
 	pid_t parent = getppid();
-	bool is_seen;
+	bool is_seen, has_ended = false;
 
 	become_guard();
 	if (close_all_but((unsigned int)criu, (unsigned int)ready))
 		return;
 	for (size_t i = 0; i < nr; i++)
 		wards[i].pidfd = (int)syscall(SYS_pidfd_open, wards[i].pid, 0);
-	/* While criu waits: later its tracer may have ended. */
+	/* While criu waits: later its tracer may have ended. Where /proc does not show it, criu's end alone counts. */
 	is_seen = traces_one(parent, wards, nr);
 	if (write(ready, "", 1) != 1)
 		return;
 	close(ready);
-	wait_for_end(criu, parent, is_seen, wards, nr);
+	while (!has_ended)
+		has_ended = poll(&end, 1, is_seen ? LOOK_MSEC : -1) == 1 || (is_seen && !traces_one(parent, wards, nr));
 	seize_wards(wards, nr);
 	for (size_t i = 0; i < nr; i++)
 		if (wards[i].is_seized)

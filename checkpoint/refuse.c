@@ -53,25 +53,16 @@ static int refuse_owner(pid_t pid, const struct kfd_state *state)
 }
 
 /* A newly opened render file already has memory of the driver's: compared with that, not with 0. */
-static int ask_holdings(const struct task_file *file, struct drm_holdings *ret, struct drm_holdings *ret_new)
-{
-	_cleanup_close_ int fd = drm_open_minor(file->minor);
-	int err = fd < 0 ? fd : drm_ask_holdings(fd, ret_new);
-
-	if (!err)
-		err = drm_ask_holdings(file->fd, ret);
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for what its file holds: %m", file->pid, file->minor);
-	return 0;
-}
-
 int refuse_used_file(const struct task_file *file, bool is_saved)
 {
+	_cleanup_close_ int fd = drm_open_minor(file->minor);
 	struct drm_holdings holdings, fresh;
-	int err = ask_holdings(file, &holdings, &fresh);
+	int err = fd < 0 ? fd : drm_ask_holdings(fd, &fresh);
 
+	if (!err)
+		err = drm_ask_holdings(file->fd, &holdings);
 	if (err)
-		return err;
+		return fail(err, "pid %d: cannot ask renderD%u for what its file holds: %m", file->pid, file->minor);
 	if (!holdings.nr_contexts && !holdings.has_computed &&
 	    (is_saved || (!holdings.nr_syncobjs && holdings.memory_kib <= fresh.memory_kib)))
 		return 0;
@@ -215,16 +206,6 @@ static int check_closed(pid_t pid)
 		    "which cannot be saved without it: dump when the program has freed them, or let it keep the file open", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
 }
 
-static int refuse_mapping(pid_t pid, const struct device_vma *vma)
-{
-	char node[32] = "/dev/kfd";
-
-	if (vma->minor)
-		snprintf(node, sizeof(node), "renderD%u", vma->minor);
-	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has "
-		    "inherited the mapping, or closed the file): that cannot be saved", pid, vma->start, node);
-}
-
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
@@ -235,11 +216,16 @@ int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
 		return err;
 	for (size_t i = 0; i < count; i++) {
 		int r = vma_is_foreign(machine, &vmas[i]);
+		char node[32] = "/dev/kfd";
 
-		if (!r && (!vmas[i].minor || !is_saved))
-			r = refuse_mapping(pid, &vmas[i]);
 		if (r < 0)
 			return r;
+		if (r || (vmas[i].minor && is_saved))
+			continue;
+		if (vmas[i].minor)
+			snprintf(node, sizeof(node), "renderD%u", vmas[i].minor);
+		return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has "
+			    "inherited the mapping, or closed the file): that cannot be saved", pid, vmas[i].start, node);
 	}
 	return check_closed(pid);
 }

@@ -40,28 +40,22 @@ struct shared *shared_new(void)
 
 /* ---- tasks with state on GPUs ---- */
 
-/* How many ranges RESUME takes the pages of, which are added to the list; more than it has room for are left out. */
-static unsigned int add_ranges(struct shared *shared, const struct kfd_state *state)
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret)
 {
-	unsigned int before = shared->nr_ranges;
 	struct records records;
 	struct svm_range range;
 
-	records_begin(state, &records);
-	while (shared->nr_ranges < SHARED_MAX_RANGES && records_next_svm(&records, &range) == 1)
-		if (!range.on_demand)
-			shared->ranges[shared->nr_ranges++] = range;
-	return shared->nr_ranges - before;
-}
-
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret)
-{
 	*ret = NULL;
 	pthread_mutex_lock(&shared->lock);
 	if (shared->nr_tasks < SHARED_MAX_TASKS) {
 		*ret = &shared->tasks[shared->nr_tasks++];
 		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
-		(*ret)->nr_ranges = has_kfd ? add_ranges(shared, state) : 0;
+		/* Of which RESUME takes the pages; more than there is room for are left out. */
+		records_begin(state, &records);
+		while (has_kfd && shared->nr_ranges < SHARED_MAX_RANGES && records_next_svm(&records, &range) == 1)
+			if (!range.on_demand)
+				shared->ranges[shared->nr_ranges++] = range;
+		(*ret)->nr_ranges = shared->nr_ranges - (*ret)->first_range;
 	}
 	pthread_mutex_unlock(&shared->lock);
 	return *ret ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
@@ -145,31 +139,22 @@ int shared_check_losses(const struct shared *shared)
 
 /* ---- temporary cgroups ---- */
 
-static struct shared_cgroup *take_cgroup(struct shared *shared)
-{
-	for (size_t i = 0; i < SHARED_MAX_CGROUPS; i++) {
-		int is_free = CGROUP_FREE;
-
-		if (atomic_compare_exchange_strong(&shared->cgroups[i].state, &is_free, CGROUP_TAKEN))
-			return &shared->cgroups[i];
-	}
-	return NULL;
-}
-
 static int cgroup_made(void *arg, int dir, const char *name)
 {
 	struct shared_keeper *keeper = arg;
-	struct shared_cgroup *cgroup = take_cgroup(keeper->shared);
-	int copy = cgroup ? fcntl(dir, F_DUPFD_CLOEXEC, 0) : -1;
+	struct shared_cgroup *cgroup = keeper->shared->cgroups, *end = cgroup + SHARED_MAX_CGROUPS;
+	int is_free = CGROUP_FREE, token;
 
-	if (!cgroup)
+	while (cgroup < end && !atomic_compare_exchange_strong(&cgroup->state, &is_free, CGROUP_TAKEN)) {
+		cgroup++;
+		is_free = CGROUP_FREE;
+	}
+	if (cgroup == end)
 		return -ENOSPC;
-	cgroup->token = copy < 0 ? -errno : criu_keep_file(copy);
-	if (cgroup->token < 0) {
-		int err = cgroup->token;
-
+	token = cgroup->token = criu_keep_files(&dir, 1);
+	if (token < 0) {
 		atomic_store(&cgroup->state, CGROUP_FREE);
-		return err;
+		return token;
 	}
 	snprintf(cgroup->name, sizeof(cgroup->name), "%s", name);
 	atomic_store(&cgroup->state, CGROUP_VALID);

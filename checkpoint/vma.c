@@ -123,26 +123,11 @@ int vma_is_foreign(const struct topology *machine, const struct device_vma *vma)
 	return !r;
 }
 
-static int drop_foreign(const struct topology *machine, struct gpu_process *process)
-{
-	size_t nr_kept = 0;
-
-	for (size_t i = 0; i < process->nr_vmas; i++) {
-		int r = vma_is_foreign(machine, &process->vmas[i]);
-
-		if (r < 0)
-			return r;
-		if (!r)
-			process->vmas[nr_kept++] = process->vmas[i];
-	}
-	process->nr_vmas = nr_kept;
-	return 0;
-}
-
 int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_process *process)
 {
 	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	int err = task_device_vmas(process->file.pid, &process->vmas, &process->nr_vmas);
+	size_t nr_ours = 0;
 
 	process->has_vmas = true;
 	if (err)
@@ -150,7 +135,15 @@ int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_
 	err = vma_bos_sort(&process->state, &bos);
 	if (err)
 		return err;
-	err = drop_foreign(machine, process);
+	for (size_t i = 0; i < process->nr_vmas; i++) {
+		int r = vma_is_foreign(machine, &process->vmas[i]);
+
+		if (r < 0)
+			return r;
+		if (!r)
+			process->vmas[nr_ours++] = process->vmas[i];
+	}
+	process->nr_vmas = nr_ours;
 	for (size_t i = 0; !err && i < process->nr_vmas; i++)
 		err = process->vmas[i].minor ? check_render_vma(process, &bos, &process->vmas[i]) :
 					     resolve_kfd_vma(process, rules, &process->vmas[i]);
@@ -203,17 +196,6 @@ static int map_kfd(const struct restored_task *task, const struct device_vma *vm
 	return 0;
 }
 
-static int map_render(const struct restored_task *task, const struct gpu *gpu, const struct device_vma *vma,
-		      uint64_t *ret_offset)
-{
-	const struct bo *bo = vma_bo(vma, &task->bos, gpu->user_id);
-
-	if (!bo)
-		return -ENODEV;
-	*ret_offset = vma_restored_offset(vma, bo);
-	return 0;
-}
-
 static int compare_start_with_vma(const void *start, const void *vma)
 {
 	uint64_t a = *(const uint64_t *)start, b = ((const struct device_vma *)vma)->start;
@@ -244,12 +226,17 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 		uint64_t *ret_offset, int *ret_fd)
 {
 	const struct gpu *gpu = vma->minor ? gpus_by_saved_minor(&task->gpus, vma->minor) : NULL;
+	const struct bo *bo = NULL;
 	int fd, token = task->kfd_token, err = -ENODEV;
 
+	if (gpu && (task->kfd_token >= 0 || (task->image && task->image->no_kfd)))
+		bo = vma_bo(vma, &task->bos, gpu->user_id);
 	if (task->kfd_token >= 0 && !vma->minor)
 		err = map_kfd(task, vma, ret_offset);
-	else if (gpu && (task->kfd_token >= 0 || (task->image && task->image->no_kfd)))
-		err = map_render(task, gpu, vma, ret_offset);
+	if (bo) {
+		*ret_offset = vma_restored_offset(vma, bo);
+		err = 0;
+	}
 	if (err)
 		return fail(err, "mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64,
 			    vma->start, path, vma->offset);

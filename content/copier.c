@@ -105,17 +105,6 @@ int copier_unmap_bo(struct content_bo *bo)
 
 /* ---- life ---- */
 
-static void choose_rings(struct copier *copier, uint32_t usable)
-{
-	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < COPIER_MAX_RINGS; ring++)
-		if (usable >> ring & 1)
-			copier->rings[copier->nr_rings++] = ring;
-	if (copier->config.slot_bytes < SPLIT_BYTES_MIN && copier->nr_rings) {
-		copier->rings[0] = copier->rings[copier->config.first_ring % copier->nr_rings];
-		copier->nr_rings = 1;
-	}
-}
-
 static int register_staging(struct copier *copier, unsigned int slot)
 {
 	uint64_t bytes = copier->config.slot_bytes;
@@ -208,10 +197,16 @@ static int open_device(struct copier *copier)
 	err = amdgpu_query_hw_ip_info(copier->device, AMDGPU_HW_IP_DMA, 0, &rings);
 	if (err)
 		return fail(err, "asking for DMA rings: %m");
-	choose_rings(copier, rings.available_rings);
+	for (uint32_t ring = 0; ring < 32 && copier->nr_rings < COPIER_MAX_RINGS; ring++)
+		if (rings.available_rings >> ring & 1)
+			copier->rings[copier->nr_rings++] = ring;
 	if (!copier->nr_rings)
 		return fail(-EOPNOTSUPP, "finding a DMA ring that programs may use, of which amdgpu.user_queue=2 leaves "
 			    "none");
+	if (copier->config.slot_bytes < SPLIT_BYTES_MIN) {
+		copier->rings[0] = copier->rings[copier->config.first_ring % copier->nr_rings];
+		copier->nr_rings = 1;
+	}
 	return 0;
 }
 

@@ -48,13 +48,6 @@ static void set_direct(struct pagesio *io, bool direct)
 		io->direct = direct;
 }
 
-static int set_nonblock(struct pagesio *io)
-{
-	if (fcntl(io->fd, F_SETFL, io->flags | O_NONBLOCK) < 0)
-		return io_fail(io, errno_or_eio(), 0, "making the pipe non-blocking: %m");
-	return 0;
-}
-
 /* Such a file is its own page cache. */
 bool pagesio_in_memory(int fd)
 {
@@ -79,7 +72,9 @@ static int open_either(struct pagesio *io, int fd, bool streaming, uint64_t file
 		return io_fail(io, errno_or_eio(), 0, "asking for the flags of the file: %m");
 	io->direct = io->flags & O_DIRECT;
 	io->in_memory = streaming || pagesio_in_memory(fd);
-	return streaming ? set_nonblock(io) : 0;
+	if (streaming && fcntl(fd, F_SETFL, io->flags | O_NONBLOCK) < 0)
+		return io_fail(io, errno_or_eio(), 0, "making the pipe non-blocking: %m");
+	return 0;
 }
 
 /* File systems in memory take O_DIRECT as well, but there it means nothing. */
@@ -239,15 +234,6 @@ bool pagesio_next_extent(const uint8_t *map, uint64_t len, struct extent *extent
 	return true;
 }
 
-static size_t count_data_extents(const uint8_t *map, uint64_t len)
-{
-	size_t nr = 0;
-
-	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);)
-		nr += extent.data;
-	return nr;
-}
-
 /* An extent of data; its last, partial block cannot be written directly. */
 static int write_extent(struct pagesio *io, uint64_t off, const char *mem, uint64_t len)
 {
@@ -260,25 +246,20 @@ static int write_extent(struct pagesio *io, uint64_t off, const char *mem, uint6
 	return write_range(io, off + whole, mem + whole, len - whole);
 }
 
-static int write_extents(struct pagesio *io, uint64_t off, const char *mem, uint64_t len, const uint8_t *map)
-{
-	int err = 0;
-
-	for (struct extent extent = { 0 }; !err && pagesio_next_extent(map, len, &extent);)
-		if (extent.data)
-			err = write_extent(io, off + extent.from, mem + extent.from, extent.to - extent.from);
-	return err;
-}
-
 int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map)
 {
-	int err;
+	size_t nr = 0;
+	int err = 0;
 
 	if (io->streaming)
 		return write_range(io, off, mem, len);
-	if (count_data_extents(map, len) > EXTENTS_MAX_DIRECT)
+	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);)
+		nr += extent.data;
+	if (nr > EXTENTS_MAX_DIRECT)
 		set_direct(io, false);
-	err = write_extents(io, off, mem, len, map);
+	for (struct extent extent = { 0 }; !err && pagesio_next_extent(map, len, &extent);)
+		if (extent.data)
+			err = write_extent(io, off + extent.from, (const char *)mem + extent.from, extent.to - extent.from);
 	if (!err && !io->direct)
 		err = write_behind(io, off, off + len);
 	set_direct(io, io->want_direct);
@@ -431,17 +412,6 @@ static void find_data(struct pagesio *io, uint64_t from)
 		io->data_to = (uint64_t)hole;
 }
 
-/* Where the next data from @from on begins, and the hole after it; both @end at most. */
-static void next_data(struct pagesio *io, uint64_t from, uint64_t end, uint64_t *ret_data, uint64_t *ret_hole)
-{
-	/* Each question may look at all the data behind it, so it is asked once for each stretch of data. */
-	if (from < io->hole_from || from >= io->data_to)
-		find_data(io, from);
-	*ret_data = from > io->data_from ? from : io->data_from;
-	*ret_data = *ret_data < end ? *ret_data : end;
-	*ret_hole = io->data_to < end ? io->data_to : end;
-}
-
 /* Marks the blocks of those holes in [off, off + len) that are long enough to be worth it. */
 static void map_holes(struct pagesio *io, uint64_t off, uint64_t len, uint8_t *map)
 {
@@ -451,7 +421,12 @@ static void map_holes(struct pagesio *io, uint64_t off, uint64_t len, uint8_t *m
 	while (pos < end) {
 		uint64_t data, hole, first = (pos + BLOCK - 1) / BLOCK * BLOCK, last;
 
-		next_data(io, pos, end, &data, &hole);
+		/* Each question may look at all the data behind it, so it is asked once for each stretch of data. */
+		if (pos < io->hole_from || pos >= io->data_to)
+			find_data(io, pos);
+		data = pos > io->data_from ? pos : io->data_from;
+		data = data < end ? data : end;
+		hole = io->data_to < end ? io->data_to : end;
 		last = data == end ? (end + BLOCK - 1) / BLOCK * BLOCK : data / BLOCK * BLOCK;
 		if ((data - pos >= HOLE_BYTES_MIN || data - pos == len) && last > first)
 			memset(map + (first - off) / BLOCK, 0, (last - first) / BLOCK);
@@ -473,20 +448,15 @@ static int read_extent(struct pagesio *io, uint64_t off, char *mem, uint64_t len
 	return 0;
 }
 
-static int read_stream(struct pagesio *io, uint64_t off, char *mem, uint64_t len, uint8_t *map)
-{
-	uint64_t skip = off ? 0 : LENGTH_PREFIX_BYTES; /* was read when the file was opened */
-
-	memset(map, 1, (len + BLOCK - 1) / BLOCK);
-	return read_extent(io, off + skip, mem + skip, len - skip);
-}
-
 int pagesio_read(struct pagesio *io, uint64_t off, void *mem, uint64_t len, uint8_t *map)
 {
+	uint64_t skip = off ? 0 : LENGTH_PREFIX_BYTES; /* of a stream it was read when that was opened */
 	bool keep = false;
 
-	if (io->streaming)
-		return read_stream(io, off, mem, len, map);
+	if (io->streaming) {
+		memset(map, 1, (len + BLOCK - 1) / BLOCK);
+		return read_extent(io, off + skip, (char *)mem + skip, len - skip);
+	}
 	map_holes(io, off, len, map);
 	for (struct extent extent = { 0 }; pagesio_next_extent(map, len, &extent);) {
 		uint64_t at = off + extent.from, bytes = extent.to - extent.from;

@@ -175,22 +175,17 @@ static int choose(const struct match_process *process, struct match_candidates *
 
 /* ---- a process that comes before a larger one ---- */
 
-static bool is_part(const struct topology *saved, const struct topology *larger)
-{
-	for (unsigned int i = 0; i < saved->nr_nodes; i++)
-		if (topology_is_gpu(saved->nodes[i]) &&
-		    topology_find_minor(larger, topology_minor(saved->nodes[i])) < 0)
-			return false;
-	return topology_count_gpus(saved) < topology_count_gpus(larger);
-}
-
 int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
 	struct match_choices choices = *process->choices;
 	struct match_process follower = *process, larger = *process;
 	struct match_map *map = NULL;
+	bool is_part = process->largest && topology_count_gpus(process->saved) < topology_count_gpus(process->largest);
 
-	if (!process->largest || !is_part(process->saved, process->largest))
+	for (unsigned int i = 0; is_part && i < process->saved->nr_nodes; i++)
+		is_part = !topology_is_gpu(process->saved->nodes[i]) ||
+			  topology_find_minor(process->largest, topology_minor(process->saved->nodes[i])) >= 0;
+	if (!is_part)
 		return choose(process, candidates, ret);
 	/* What the larger one would choose for this one's GPUs. */
 	larger.saved = process->largest;

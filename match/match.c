@@ -88,15 +88,6 @@ static int pin(struct match *m, const struct device_map_entry *entry, bool follo
 	return 0;
 }
 
-static int pin_all(struct match *m)
-{
-	int err = 0;
-
-	for (unsigned int i = 0; !err && i < m->options->nr_pairs; i++)
-		err = pin(m, &m->options->pairs[i], i + m->options->nr_followed >= m->options->nr_pairs);
-	return err;
-}
-
 /* ---- the map ---- */
 
 /* @becomes: what each saved GPU does. */
@@ -147,7 +138,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 		  struct match_map **ret)
 {
 	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
-	int err;
+	int err = 0;
 
 	if (!m)
 		return -ENOMEM;
@@ -155,7 +146,8 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	m->local = local;
 	m->options = options;
 	collect_gpus(m);
-	err = pin_all(m);
+	for (unsigned int i = 0; !err && i < options->nr_pairs; i++)
+		err = pin(m, &options->pairs[i], i + options->nr_followed >= options->nr_pairs);
 	if (err)
 		return err;
 	err = rule_prepare(m);

@@ -28,34 +28,18 @@ static bool is_left(const struct search *s, unsigned int saved, unsigned int loc
 
 /* ---- local GPUs that look the same ---- */
 
-static bool fit_the_same(const struct search *s, unsigned int a, unsigned int b)
+/* Are a and b the same to all others? */
+static bool look_the_same(const struct search *s, unsigned int a, unsigned int b)
 {
 	for (unsigned int i = 0; i < s->m->nr_saved; i++)
 		if (!s->m->worth[i][a] != !s->m->worth[i][b])
 			return false;
-	return s->room[a] == s->room[b];
-}
-
-/* Are a and b the same to all others? */
-static bool look_the_same(const struct search *s, unsigned int a, unsigned int b)
-{
-	if (!fit_the_same(s, a, b) || !rule_same_pair(s->m, a, b, b, a))
+	if (s->room[a] != s->room[b] || !rule_same_pair(s->m, a, b, b, a))
 		return false;
 	for (unsigned int v = 0; v < s->m->nr_local; v++)
 		if (v != a && v != b && !rule_same_pair(s->m, a, v, b, v))
 			return false;
 	return true;
-}
-
-static void find_equals(struct search *s)
-{
-	for (unsigned int v = 0; v < s->m->nr_local; v++) {
-		unsigned int u = 0;
-
-		while (u < v && (s->looks_as[u] != u || !look_the_same(s, u, v)))
-			u++;
-		s->looks_as[v] = (uint16_t)u;
-	}
 }
 
 /* ---- more saved GPUs than local ones ---- */
@@ -212,7 +196,13 @@ int search_map(const struct match *m, uint64_t limit, int *local, struct crowd *
 		for (unsigned int i = 0; i < m->nr_saved; i++)
 			s->nr_left[i] += !!m->worth[i][v];
 	}
-	find_equals(s);
+	for (unsigned int v = 0; v < m->nr_local; v++) {
+		unsigned int u = 0;
+
+		while (u < v && (s->looks_as[u] != u || !look_the_same(s, u, v)))
+			u++;
+		s->looks_as[v] = (uint16_t)u;
+	}
 	found = descend(s, 1);
 	memcpy(local, s->local, sizeof(s->local));
 	return found ? 0 : s->steps > limit ? -E2BIG : -ENODEV;

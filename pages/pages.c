@@ -188,15 +188,6 @@ static void copying_done(struct copying *copying)
 	free(copying->parts);
 }
 
-static void add_place(struct copying *copying, uint32_t minor)
-{
-	for (size_t i = 0; i < copying->nr_gpus; i++)
-		if (copying->places[i].minor == minor)
-			return;
-	copying->gpus[copying->nr_gpus] = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
-	copying->places[copying->nr_gpus++] = (struct place){ .minor = minor };
-}
-
 static int copying_init(struct copying *copying, struct gpu_process *const *processes, size_t nr_processes)
 {
 	size_t nr = 0;
@@ -215,10 +206,17 @@ static int copying_init(struct copying *copying, struct gpu_process *const *proc
 		if (copying->direction == PAGES_SAVE)
 			discard_read(process->file.pid, &copying->discards[copying->nr_discards++]);
 		for (size_t j = 0; j < process->state.nr_devices; j++) {
+			size_t at = 0;
+
 			copying->parts[copying->nr_parts++] = (struct part){
 				.process = process, .discard = &copying->discards[i], .device = j, .minor = process->minors[j],
 			};
-			add_place(copying, process->minors[j]);
+			while (at < copying->nr_gpus && copying->places[at].minor != process->minors[j])
+				at++;
+			if (at < copying->nr_gpus)
+				continue;
+			copying->gpus[at] = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
+			copying->places[copying->nr_gpus++] = (struct place){ .minor = process->minors[j] };
 		}
 	}
 	return 0;

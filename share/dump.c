@@ -7,19 +7,7 @@
 #include "amdgpu_plugin_util.h"
 #include "share/survey.h"
 
-/* Exports a buffer for its inode; the buffer goes with its file. No message. */
-static int probe_inode(uint32_t minor, uint64_t *ret)
-{
-	_cleanup_close_ int fd = drm_open_minor(minor), dmabuf = -1;
-	uint32_t handle;
-	int err = fd < 0 ? fd : gem_create_page(fd, &handle);
-
-	if (err)
-		return err;
-	dmabuf = gem_export(fd, handle, false);
-	return dmabuf < 0 ? dmabuf : survey_inode(dmabuf, ret);
-}
-
+/* Exports a buffer for its inode; the buffer goes with its file. */
 int share_begin(struct share_request *request, const struct driver_release *driver)
 {
 	const struct topology *machine = request->machine;
@@ -27,12 +15,16 @@ int share_begin(struct share_request *request, const struct driver_release *driv
 	request->one_dmabuf = driver_is_since(driver, 6, 8);
 	request->is_dkms = driver->dkms;
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		uint32_t minor = topology_minor(machine->nodes[i]);
+		uint32_t handle, minor = topology_minor(machine->nodes[i]);
+		_cleanup_close_ int fd = -1, dmabuf = -1;
 		int err;
 
 		if (!topology_is_gpu(machine->nodes[i]) || drm_minor_is_amd(minor) != 1)
 			continue;
-		err = probe_inode(minor, &request->fresh_inode);
+		fd = drm_open_minor(minor);
+		err = fd < 0 ? fd : gem_create_page(fd, &handle);
+		dmabuf = err ? err : gem_export(fd, handle, false);
+		err = dmabuf < 0 ? dmabuf : survey_inode(dmabuf, &request->fresh_inode);
 		return err ? fail(err, "renderD%u: cannot make a dma-buf to tell new ones from old ones: %m", minor) : 0;
 	}
 	return fail(-ENODEV, "no render node of the GPUs can be opened to tell new dma-bufs from old ones");

@@ -17,15 +17,6 @@
 
 /* ---- numbers of the KFD ---- */
 
-static int fill_gap(struct share_task *task, uint64_t from, uint64_t to)
-{
-	for (uint64_t i = from; i < to; i++)
-		if (array_add(task->fillers, task->nr_fillers,
-			      (struct filler){ .gpu_id = (uint32_t)(i >> 32), .handle = (uint32_t)i }))
-			return -ENOMEM;
-	return 0;
-}
-
 /* From the highest number of each GPU down: the gaps below its last import. */
 static int find_fillers(struct share_task *task, const struct kfd_state *state)
 {
@@ -44,8 +35,12 @@ static int find_fillers(struct share_task *task, const struct kfd_state *state)
 			return fail(-EBADMSG, "pid %u: the number %u of a buffer of gpu %#x is there twice, or too large",
 				    state->pid, (uint32_t)handle, (uint32_t)(handle >> 32));
 		has_import |= state->bos[numbers[i].bo].share.kind == KFD_BO_IMPORT;
-		if (has_import && fill_gap(task, from, handle))
-			return -ENOMEM;
+		for (; has_import && from < handle; from++) {
+			struct filler filler = { .gpu_id = (uint32_t)(from >> 32), .handle = (uint32_t)from };
+
+			if (array_add(task->fillers, task->nr_fillers, filler))
+				return -ENOMEM;
+		}
 		has_import &= !is_lowest;
 	}
 	return 0;
@@ -120,35 +115,25 @@ static int make_shared(int fd, struct bo *bo)
 	return err ? err : gem_close(fd, handle);
 }
 
-static int make_all_shared(struct share_task *task, int *fds, struct kfd_state *state)
+static int make_and_publish(struct share_task *task, struct kfd_state *state)
 {
 	struct share_batch batch = { 0 };
+	int err = 0, fds[TOPOLOGY_MAX_NODES];
 
-	for (size_t i = 0; i < state->nr_bos; i++) {
+	memset(fds, -1, sizeof(fds));
+	for (size_t i = 0; !err && i < state->nr_bos; i++) {
 		struct bo *bo = &state->bos[i];
-		int err;
 
 		if (!bo->share.buffer || !kfd_state_owns(state, i))
 			continue;
 		err = own_file_of(task, fds, bo->gpu_id);
 		if (err >= 0)
 			err = make_shared(err, bo);
-		if (err)
-			return fail(err, "gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
-				    bo->share.buffer, bo->size);
-		err = share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
-		if (err)
-			return err;
+		err = err ? fail(err, "gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id, bo->share.buffer, bo->size) :
+			    share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
 	}
-	return share_batch_publish(&batch, task->table);
-}
-
-static int make_and_publish(struct share_task *task, struct kfd_state *state)
-{
-	int err, fds[TOPOLOGY_MAX_NODES];
-
-	memset(fds, -1, sizeof(fds));
-	err = make_all_shared(task, fds, state);
+	if (!err)
+		err = share_batch_publish(&batch, task->table);
 	for (size_t i = 0; i < task->nr_gpus; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -51,15 +51,6 @@ static int place_of(int token, size_t index)
 	return token * (int)BUNDLE_MAX + (int)index + 1;
 }
 
-static int put_place(struct share_table *table, uint32_t buffer, int place)
-{
-	int none = 0;
-
-	if (atomic_compare_exchange_strong(&table->place[buffer], &none, place))
-		return 0;
-	return fail(-EBADMSG, "buffer %u of the images has two owners", buffer);
-}
-
 int share_batch_publish(struct share_batch *batch, struct share_table *table)
 {
 	int token = batch->nr ? criu_keep_files(batch->dmabufs, batch->nr) : 0;
@@ -67,10 +58,11 @@ int share_batch_publish(struct share_batch *batch, struct share_table *table)
 	if (token < 0)
 		return token;
 	for (size_t i = 0; i < batch->nr; i++) {
-		int err = put_place(table, batch->buffers[i], place_of(token, i));
+		uint32_t buffer = batch->buffers[i];
+		int none = 0;
 
-		if (err)
-			return err;
+		if (!atomic_compare_exchange_strong(&table->place[buffer], &none, place_of(token, i)))
+			return fail(-EBADMSG, "buffer %u of the images has two owners", buffer);
 	}
 	batch->nr = 0;
 	return 0;
@@ -116,15 +108,6 @@ void share_open_done(struct share_open *open)
 	*open = (struct share_open){ 0 };
 }
 
-static int open_all(struct share_open *open, int place)
-{
-	int token = (place - 1) / (int)BUNDLE_MAX;
-
-	share_open_done(open);
-	open->place = place_of(token, 0);
-	return criu_kept_files(token, open->fds, &open->nr);
-}
-
 static bool is_place_open(const struct share_open *open, int place)
 {
 	return open->nr && place >= open->place && (size_t)(place - open->place) < open->nr;
@@ -132,13 +115,17 @@ static bool is_place_open(const struct share_open *open, int place)
 
 int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer)
 {
-	int place = wait_for_buffer(table, buffer), err;
+	int place = wait_for_buffer(table, buffer), token = (place - 1) / (int)BUNDLE_MAX, err;
 
 	if (place < 0)
 		return place;
-	err = is_place_open(open, place) ? 0 : open_all(open, place);
-	if (err)
-		return err;
+	if (!is_place_open(open, place)) {
+		share_open_done(open);
+		open->place = place_of(token, 0);
+		err = criu_kept_files(token, open->fds, &open->nr);
+		if (err)
+			return err;
+	}
 	/* This process may not have as many files as were published. */
 	return is_place_open(open, place) ? open->fds[place - open->place] :
 					    fail(-EMFILE, "cannot take the dma-buf of buffer %u: %m", buffer);

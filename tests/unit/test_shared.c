@@ -24,6 +24,12 @@ int criu_keep_file(int fd)
 	return nr_stored++;
 }
 
+int criu_keep_files(const int *fds, size_t nr)
+{
+	assert_int_equal(nr, 1);
+	return criu_keep_file(fcntl(fds[0], F_DUPFD_CLOEXEC, 0));
+}
+
 int criu_kept_file(int token)
 {
 	assert_in_range(token, 0, nr_stored - 1);
