@@ -61,12 +61,6 @@ static int find_tree(struct check *c)
 
 /* ---- files ---- */
 
-static bool is_amd_file(const struct check *c, const struct stat *st)
-{
-	return device_is_kfd(st) ||
-	       (device_is_render_node(st) && topology_find_minor(c->machine, minor(st->st_rdev)) >= 0);
-}
-
 /* Devices that criu itself knows: memory, terminals, tun and autofs. */
 static bool criu_knows_device(const struct stat *st)
 {
@@ -100,22 +94,17 @@ static const char *unsaved_advice(const char *link)
 	return "criu saves it only with a plugin for it: end its use";
 }
 
-static void say_unsaved(struct task *task, const char *link)
-{
-	if (!strcmp(task->said, link))
-		return;
-	snprintf(task->said, sizeof(task->said), "%s", link);
-	print_point(POINT_PROBLEM, task->name, unsaved_advice(link), "has %s open, which cannot be saved", link);
-}
-
 static void check_open_file(struct check *c, struct task *task, const char *link, const struct stat *st)
 {
 	bool is_dmabuf = !strncmp(link, "/dmabuf:", strlen("/dmabuf:"));
 
-	if (is_amd_file(c, st))
+	if (device_is_kfd(st) || (device_is_render_node(st) && topology_find_minor(c->machine, minor(st->st_rdev)) >= 0)) {
 		c->has_gpus = true;
-	else if (is_dmabuf ? !driver_is_since(&c->driver, 6, 8) && !driver_may_be_any(&c->driver) : !criu_saves(link, st))
-		say_unsaved(task, link);
+	} else if (strcmp(task->said, link) &&
+		   (is_dmabuf ? !driver_is_since(&c->driver, 6, 8) && !driver_may_be_any(&c->driver) : !criu_saves(link, st))) {
+		snprintf(task->said, sizeof(task->said), "%s", link);
+		print_point(POINT_PROBLEM, task->name, unsaved_advice(link), "has %s open, which cannot be saved", link);
+	}
 }
 
 /* What is closed meanwhile is passed over. */
@@ -150,16 +139,6 @@ static bool has_device_mappings(pid_t pid)
 	return nr != 0;
 }
 
-static void check_tracer(struct check *c, const struct task *task)
-{
-	int tracer = (int)proc_status(task->pid, "TracerPid", 10);
-
-	if (!tracer)
-		return;
-	print_point(POINT_PROBLEM, task->name, "End the debugger", "is traced by pid %d: a process has one tracer", tracer);
-	c->is_held = true;
-}
-
 /* Its part of memory that processes share: that is saved once. */
 static void add_memory(struct check *c, const struct task *task)
 {
@@ -173,18 +152,11 @@ static void add_memory(struct check *c, const struct task *task)
 			c->memory_bytes += kib << 10;
 }
 
-static void say_usage(struct check *c, const struct task *task, const struct task_kfd *kfd)
-{
-	c->vram_bytes += kfd->vram_bytes;
-	print_point(POINT_OK, task->name, NULL, "sees %u GPU%s, has %u queues and %" PRIu64 " MiB of VRAM", kfd->nr_gpus,
-		    kfd->nr_gpus == 1 ? "" : "s", kfd->nr_queues, kfd->vram_bytes >> 20);
-}
-
 static int check_task(struct check *c, pid_t pid)
 {
 	struct task task = { .pid = pid };
 	struct task_kfd kfd;
-	int err = task_ask_kfd(pid, &kfd);
+	int tracer, err = task_ask_kfd(pid, &kfd);
 
 	if (err)
 		return complain("pid %d: cannot ask the KFD's sysfs: %s", pid, strerror(-err));
@@ -194,22 +166,20 @@ static int check_task(struct check *c, pid_t pid)
 			    "is suspended, and its GPU memory is not there");
 		c->is_held = true;
 	}
-	check_tracer(c, &task);
+	tracer = (int)proc_status(pid, "TracerPid", 10);
+	if (tracer) {
+		print_point(POINT_PROBLEM, task.name, "End the debugger", "is traced by pid %d: a process has one tracer", tracer);
+		c->is_held = true;
+	}
 	add_memory(c, &task);
 	check_files(c, &task);
-	if (kfd.nr_gpus)
-		say_usage(c, &task, &kfd);
+	if (kfd.nr_gpus) {
+		c->vram_bytes += kfd.vram_bytes;
+		print_point(POINT_OK, task.name, NULL, "sees %u GPU%s, has %u queues and %" PRIu64 " MiB of VRAM", kfd.nr_gpus,
+			    kfd.nr_gpus == 1 ? "" : "s", kfd.nr_queues, kfd.vram_bytes >> 20);
+	}
 	c->has_gpus |= kfd.nr_gpus || has_device_mappings(pid);
 	return TOOL_GOOD;
-}
-
-static int check_tasks(struct check *c)
-{
-	int status = TOOL_GOOD;
-
-	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
-		status = check_task(c, c->pids[i]);
-	return status;
 }
 
 /* ---- the dump ---- */
@@ -284,13 +254,14 @@ static int check_tree(struct check *c, const char *images_dir)
 {
 	/* A distribution's driver may be newer than its kernel: the dump asks it. */
 	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18) && !driver_may_be_any(&c->driver);
-	int status;
+	int status = TOOL_GOOD;
 
 	print_number("pid", NULL, (uint64_t)c->root);
 	print_array("points");
 	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
 	check_permissions();
-	status = check_tasks(c);
+	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
+		status = check_task(c, c->pids[i]);
 	if (c->has_gpus && !c->is_held && status == TOOL_GOOD)
 		try_dump(c);
 	if (images_dir)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lets the GPU queues of a process run again that a killed criu, and its guard with it, have left stopped, and takes away
- * what a dump had in the process' files, without a dump.
+ * Lets the GPU queues of a process run again that a killed criu, and its guard with it, have left stopped.
  *
  * The kernel takes that from the tracer of the process alone, and a process has one: what criu or a debugger has at
  * this moment is refused before anything is asked of the driver. The driver leaves queues alone that run.
@@ -14,14 +13,6 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "tool/commands.h"
-
-static int seize_process(pid_t pid)
-{
-	if (!ptrace(PTRACE_SEIZE, pid, NULL, NULL))
-		return TOOL_GOOD;
-	return complain("pid %d: %s%s", pid, strerror(errno),
-			errno == EPERM ? " (only root may, and not while criu or a debugger traces it)" : "");
-}
 
 /* Files that a process has inherited belong to another one. */
 static int resume(const struct task_file *file)
@@ -45,7 +36,10 @@ int resume_queues(int pid)
 	int status = TOOL_BAD;
 	bool has_kfd = false;
 
-	if (seize_process(pid) || task_files_collect(drm_says_amd, &files))
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+		return complain("pid %d: %s%s", pid, strerror(errno),
+				errno == EPERM ? " (only root may, and not while criu or a debugger traces it)" : "");
+	if (task_files_collect(drm_says_amd, &files))
 		return TOOL_FAIL;
 	for (size_t i = 0; i < files.count; i++) {
 		const struct task_file *file = &files.files[i];
