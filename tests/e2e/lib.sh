@@ -454,12 +454,12 @@ action_script() {
 # Kills the guard of a dump that is killed then: nobody lets the queues run again.
 no_guard='pkill -KILL -x amdgpu-guard'
 
-# dump_killed [COMMANDS]: criu is killed when all is saved, after these commands
+# dump_killed [COMMANDS [ARG...]]: criu is killed when all is saved, after these commands
 dump_killed() {
 	images_new
 	action_script "$work/kill" "${1-}"$'\nkill -KILL "$PPID"'
 	{
-		! criu dump -t "${job_pids[0]}" --action-script "$work/kill" -D "$images" -o "$work/killed.log" -v4 </dev/null \
+		! criu dump -t "${job_pids[0]}" --action-script "$work/kill" "${@:2}" -D "$images" -o "$work/killed.log" -v4 </dev/null \
 			>/dev/null || fail "criu was not killed"
 	} 2>"$work/killed.out"
 	expect_alive
