@@ -204,7 +204,7 @@ struct restore {
 	struct topology *largest; /* the GPUs of the process that has most; NULL: the images could not be read yet */
 	struct kfd_rules rules;
 	struct driver_release driver;
-	struct criu_traits traits;
+	bool vma_fds_stay_open; /* that UPDATE_VMA_MAP hands to criu */
 	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
 	struct shared *shared;
 	struct share_table *buffers; /* shared by all tasks as well */

@@ -36,7 +36,7 @@ static int restore_init(struct restore *restore, bool certain)
 	err = precheck_images(restore->machine, restore->settings, restore->shared, certain, &restore->largest);
 	if (err)
 		return err;
-	restore->traits = criu_ask_traits();
+	restore->vma_fds_stay_open = criu_leaves_vma_fds_open();
 	/* Where connections are unlocked before all is resumed, tasks wait: a damaged image would be found too late to try again. */
 	restore->contents = pages_filling_new(restore->settings, topology_count_gpus(restore->machine),
 					      criu_running_hooks() > CRIU_HOOK_POST_FORKING && criu_restores_connections());

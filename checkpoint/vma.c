@@ -242,7 +242,7 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 			    vma->start, path, vma->offset);
 	if (gpu)
 		token = share_token_for(&task->share, gpu->minor, gpu->file_token, *ret_offset);
-	fd = criu_vma_file(token, task->restore->traits);
+	fd = criu_vma_file(token, task->restore->vma_fds_stay_open);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;

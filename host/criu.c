@@ -308,35 +308,35 @@ bool criu_restores_lazily(int token)
 	return found;
 }
 
-struct criu_traits criu_ask_traits(void)
+bool criu_leaves_vma_fds_open(void)
 {
 	char exe[PATH_MAX] = "", command[PATH_MAX + 16], line[128];
-	struct criu_traits traits = { 0 };
+	bool stay_open = false;
 	int major, minor;
 	FILE *f;
 
 	/* Versions 3.17 to 3.19 look alike from inside: "criu --version" tells them apart. */
 	if (criu_running_hooks() != CRIU_HOOK_COUNT || readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0 ||
 	    strchr(exe, '\''))
-		return traits;
+		return false;
 	snprintf(command, sizeof(command), "'%s' --version", exe);
 	f = popen(command, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "Version: %d.%d", &major, &minor) == 2)
-			traits.vma_fds_stay_open = major == 3 && minor <= 18;
+			stay_open = major == 3 && minor <= 18;
 	if (f)
 		pclose(f);
-	return traits;
+	return stay_open;
 }
 
-int criu_vma_file(int token, struct criu_traits traits)
+int criu_vma_file(int token, bool stays_open)
 {
 	_cleanup_free_ int *fds = NULL;
 	int fd = criu_kept_file(token);
 	pid_t self = getpid();
 	size_t nr = 0;
 
-	if (fd < 0 || !traits.vma_fds_stay_open)
+	if (fd < 0 || !stays_open)
 		return fd;
 	/* An fd of ours for the same open file, if there is another one. */
 	list_numbers(AT_FDCWD, "/proc/self/fd", &fds, &nr);

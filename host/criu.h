@@ -115,19 +115,17 @@ bool criu_restores_one_task(void);
 /* Removes what made the dump incremental from the image directory, after the dump was refused for it. */
 void criu_forget_parent(void);
 
-/* What differs between versions of criu that look alike from inside. */
-struct criu_traits {
-	bool vma_fds_stay_open; /* 3.17 and 3.18 duplicate the fd of UPDATE_VMA_MAP and leave it open */
-};
-
-/* To be called in criu's main process, before it has tasks to wait for: asks for criu's version, where it matters. */
-struct criu_traits criu_ask_traits(void);
+/*
+ * Whether criu leaves the fd of UPDATE_VMA_MAP open, as 3.17 and 3.18 do, which look like 3.19 from inside. To be called in
+ * criu's main process, before it has tasks to wait for: asks for criu's version, where it matters.
+ */
+bool criu_leaves_vma_fds_open(void);
 
 /*
- * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. Where that leaves it open, it
+ * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. Where that @stays_open, it
  * is one of the task's own fds of that file, if it has any. -errno after fail().
  */
-int criu_vma_file(int token, struct criu_traits traits);
+int criu_vma_file(int token, bool stays_open);
 
 /* Whether a task has ended, or is about to: large ones give their memory back for a while. */
 bool criu_task_has_ended(pid_t pid);
