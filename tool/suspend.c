@@ -28,7 +28,8 @@ static const char *environment(const char *name, void *arg)
 
 int cgroup_path(const char *cgroup, char path[PATH_MAX])
 {
-	bool is_whole = !strncmp(cgroup, CGROUPS "/", strlen(CGROUPS) + 1);
+	size_t length = strlen(CGROUPS);
+	bool is_whole = !strncmp(cgroup, CGROUPS, length) && (!cgroup[length] || cgroup[length] == '/');
 
 	snprintf(path, PATH_MAX, "%s%s%s", is_whole ? "" : CGROUPS, is_whole || cgroup[0] == '/' ? "" : "/", cgroup);
 	while (path[strlen(path) - 1] == '/')
