@@ -13,6 +13,7 @@
 #define MAX_OFF	  4096 /* so many buffers a process may have made since, or freed, that somebody let run */
 #define FIRST_PAUSE 0.5 /* seconds */
 #define LAST_PAUSE  16
+#define WAIT_USEC   10000
 
 /* ---- what is there ---- */
 
@@ -281,7 +282,8 @@ static int read_record(struct process *process)
 
 	if (err)
 		return err;
-	process->has_ended = !record_is_alive(&process->head);
+	process->was_there = record_is_alive(&process->head);
+	process->has_ended = !process->was_there;
 	if (process->has_ended)
 		record_remove(&process->head);
 	return process->has_ended ? 0 : record_check(&process->head);
@@ -585,10 +587,8 @@ static int let_all_run(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (process->has_ended)
-			continue;
-		still_let_go(process);
-		record_remove(&process->head);
+		if (!process->has_ended && still_let_go(process))
+			record_remove(&process->head);
 	}
 	return err;
 }
@@ -608,25 +608,54 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 	return err ? err : let_all_run(cut);
 }
 
-int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		 struct suspend_result *ret)
+/* Whether one was killed meanwhile. Until that shows in /proc its GPU may have to let it go. */
+static bool has_one_ended(const struct cut *cut, int err)
+{
+	double end = monotonic_seconds() + (err == -ESRCH ? HOLD_SECONDS : 0);
+	bool ret = false;
+
+	do {
+		for (size_t i = 0; !ret && i < cut->nr; i++)
+			ret = cut->processes[i].was_there && !record_is_alive(&cut->processes[i].head);
+	} while (!ret && monotonic_seconds() < end && !usleep(WAIT_USEC));
+	return ret;
+}
+
+static int back_once(const struct suspend_target *target, double wait_until, const struct settings *settings,
+		     struct suspend_result *ret, bool *ret_again)
 {
 	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
 	int err;
 
-	cut.wait_until = cut.began + wait_seconds;
+	cut.wait_until = wait_until;
 	cut.keeps_line = target->line;
 	if (target->line)
 		cut.line = *target->line;
 	err = take_all(&cut, target);
-	if (err)
-		return err;
-	err = still_for_calls(&cut);
-	if (!err)
-		err = make_and_fill(&cut, &ret->times);
-	if (err)
-		still_freeze(&cut); /* they stay suspended, or wherever they are */
-	still_after(&cut);
+	if (!err) {
+		err = still_for_calls(&cut);
+		if (!err)
+			err = make_and_fill(&cut, &ret->times);
+		if (err)
+			still_freeze(&cut); /* they stay suspended, or wherever they are */
+		still_after(&cut);
+	}
 	ret->times.done = monotonic_seconds() - cut.began;
+	*ret_again = err && has_one_ended(&cut, err);
 	return err ? err : cut_report(&cut, ret);
+}
+
+/* Who is killed meanwhile does not keep the others from coming back. */
+int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+		 struct suspend_result *ret)
+{
+	double wait_until = monotonic_seconds() + wait_seconds;
+	bool again = false;
+	int err = back_once(target, wait_until, settings, ret, &again);
+
+	while (again) {
+		fail_clear();
+		err = back_once(target, wait_until, settings, ret, &again);
+	}
+	return err;
 }

@@ -81,7 +81,7 @@ struct process {
 	/* What this call knows of it. */
 	struct hold hold;
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
-	bool has_ended;
+	bool was_there, has_ended; /* when its record was read */
 	bool has_lost;	      /* some buffer has been given up, or was about to be */
 	uint32_t nr_bos_now;  /* how many it has */
 	struct inject inject;
@@ -128,8 +128,8 @@ int record_write_count(const struct process *process, uint32_t nr);
 int record_read_count(const struct process *process, uint32_t *ret);
 /* The cgroup that is frozen while it is suspended. False: there is none. */
 bool record_cgroup(const struct record_head *head, char path[PATH_MAX]);
-/* Removes it, if it is its own and nothing is in it. That of others is thawed when the process has ended. */
-void record_remove_cgroup(const struct record_head *head);
+/* Removes it, if it is its own. That of others is thawed when the process has ended. 0, or -errno, without a message. */
+int record_remove_cgroup(const struct record_head *head);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);
 
@@ -224,8 +224,9 @@ int still_find_cgroup(struct process *process);
 void still_note(struct process *process);
 /* From now on processes are suspended: frozen, where that is possible, and not stopped by a signal. Writes their records. */
 void still_freeze(struct cut *cut);
-/* One that has its memory again goes back to where it was. It runs with the end of its tracer. */
-void still_let_go(struct process *process);
+/* One that has its memory again goes back to where it was. It runs with the end of its tracer. False: it was killed, and is
+ * still in its own cgroup. */
+bool still_let_go(struct process *process);
 /* The end: what others had frozen, and have not thawed meanwhile, is so again, and parents run. */
 void still_after(struct cut *cut);
 

@@ -187,8 +187,7 @@ static void cut_let_go(struct cut *cut)
 		if (err && err != -EINVAL) {
 			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
 			       process->head.pid, process->head.pid);
-		} else if (process->head.start && is_itself(process)) {
-			still_let_go(process);
+		} else if (process->head.start && is_itself(process) && still_let_go(process)) {
 			record_remove(&process->head);
 		}
 	}

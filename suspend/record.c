@@ -153,9 +153,10 @@ static int fail_elsewhere(const struct record_head *head, const struct record_he
 		    head->pid, err == -EXDEV ? "pid" : "time", SHOWN(path));
 }
 
+/* One that was killed may have a parent that is suspended, and does not wait for it. */
 bool record_is_alive(const struct record_head *head)
 {
-	return process_start(head->pid) == head->start;
+	return process_start(head->pid) == head->start && !strchr("ZX", task_state(head->pid));
 }
 
 /* ---- writing ---- */
@@ -409,14 +410,15 @@ bool record_cgroup(const struct record_head *head, char path[PATH_MAX])
 	return head->home[0] && snprintf(path, PATH_MAX, "%s/amdgpu-suspended-%d", head->home, head->pid) < PATH_MAX;
 }
 
-void record_remove_cgroup(const struct record_head *head)
+int record_remove_cgroup(const struct record_head *head)
 {
 	char path[PATH_MAX];
 
 	if (head->by_home && !record_is_alive(head))
 		cgroup_freeze(head->home, false);
-	else if (!head->by_home && record_cgroup(head, path) && rmdir(path) && errno != ENOENT)
-		pr_warn("%s: cannot be removed: %s\n", path, strerror(errno));
+	if (head->by_home || !record_cgroup(head, path) || !rmdir(path) || errno == ENOENT)
+		return 0;
+	return -errno;
 }
 
 /* ---- all records ---- */
@@ -467,10 +469,15 @@ static void remove_dir(const struct record_head *head, size_t nr_left)
 /* The last one takes the directory along; where several go at once, that is who looks last. */
 void record_remove(const struct record_head *head)
 {
+	int err = record_remove_cgroup(head);
 	char path[PATH_MAX];
 
 	place_remove(head);
-	record_remove_cgroup(head);
+	/* Its threads are on their way out: the next command removes the rest. */
+	if (err == -EBUSY && !record_is_alive(head))
+		return;
+	if (err && record_cgroup(head, path))
+		pr_warn("%s: cannot be removed: %s\n", path, strerror(-err));
 	remove_dir(head, 1);
 	record_path(head, NEW, path);
 	unlink(path);

@@ -335,26 +335,29 @@ void still_freeze(struct cut *cut)
 	}
 }
 
-/* Where it cannot go back, it runs where it is. */
-static void leave_own_cgroup(const struct record_head *head)
+/* Where it cannot go back, it runs where it is. The kernel says nothing of one that was killed, and leaves it there. */
+static bool leave_own_cgroup(const struct record_head *head)
 {
 	char own[PATH_MAX];
-	bool is_in_own = is_in_own_cgroup(head, own);
-	int err = is_in_own && !head->by_home ? cgroup_enter(head->home, head->pid) : 0;
+	int err;
 
-	if (is_in_own && head->by_home)
-		err = cgroup_freeze(own, false);
+	if (!is_in_own_cgroup(head, own))
+		return true;
+	err = head->by_home ? cgroup_freeze(own, false) : cgroup_enter(head->home, head->pid);
 	if (!err || err == -ESRCH)
-		return;
+		return head->by_home || !is_in_own_cgroup(head, own);
 	cgroup_freeze(own, false);
 	pr_warn("pid %d: cannot go back to its cgroup %s (%s): it runs on in %s\n", head->pid, head->home, strerror(-err), own);
+	return true;
 }
 
-void still_let_go(struct process *process)
+bool still_let_go(struct process *process)
 {
-	leave_own_cgroup(&process->head);
+	bool is_left = leave_own_cgroup(&process->head);
+
 	if (is_changed(process))
 		continue_process(process);
+	return is_left;
 }
 
 /* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */

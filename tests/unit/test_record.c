@@ -28,6 +28,7 @@ static bool is_initial_ns;
 STUB(int, drm_open_minor, (uint32_t minor), -ENODEV)
 STUB(int, drm_count_losses, (int fd, uint32_t *ret), -ENODEV)
 STUB(uint64_t, process_start, (pid_t pid), pid == PID ? start : 0)
+STUB(char, task_state, (pid_t pid), 'S')
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
 STUB(int, task_in_initial_pid_ns, (void), is_initial_ns)
 STUB(bool, cgroup_of, (pid_t pid, char path[PATH_MAX]), false)

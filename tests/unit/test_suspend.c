@@ -73,6 +73,8 @@ static struct model {
 	bool is_seen_outside;
 	bool frozen[3], is_thawed_meanwhile;		 /* the cgroup above, the one that it was in, its own */
 	bool has_ended;
+	bool is_killed;	    /* nobody waits for it */
+	unsigned int exits; /* so many questions later it has ended */
 	bool is_continued;				 /* while it is held */
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
@@ -91,6 +93,7 @@ static struct model {
 static struct run {
 	int nr;
 	unsigned int nr_points, die_at, fail_at;
+	unsigned int kill_at; /* the second process is killed */
 	bool no_room;
 	uint32_t reset_minor; /* of the last resume's report */
 	char wrong[256];
@@ -221,6 +224,10 @@ static int point(void)
 	now->nr_points++;
 	if (now->nr_points == now->die_at)
 		die();
+	if (now->kill_at && now->nr_points >= now->kill_at && !models[1].is_killed) {
+		models[1].is_killed = true;
+		models[1].exits = 3;
+	}
 	return now->nr_points == now->fail_at ? -ENXIO : 0;
 }
 
@@ -231,12 +238,15 @@ static void done(void)
 		die();
 }
 
-#define POINT()                      \
-	do {                         \
-		int _err = point();  \
-                                     \
-		if (_err)            \
-			return _err; \
+/* Of a call for a process. */
+#define POINT()                                    \
+	do {                                       \
+		int _err = point();                \
+                                                   \
+		if (!_err && model->is_killed)     \
+			_err = -ESRCH;             \
+		if (_err)                          \
+			return _err;               \
 	} while (0)
 
 /* ---- kernel/ ---- */
@@ -260,6 +270,8 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	select_pid(pid);
 	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped, .nr = 1 };
+	if (model->is_killed)
+		model->exits = 0;
 	POINT();
 	model->held = true;
 	done();
@@ -275,7 +287,15 @@ void hold_end(struct hold *hold)
 }
 
 STUB(pid_t, process_parent, (pid_t pid), pid == PARENT ? 1 : PARENT)
-STUB(char, task_state, (pid_t pid), pid == PARENT && models->is_parent_stopped ? 'T' : 'S')
+
+char task_state(pid_t pid)
+{
+	if (pid == PARENT || pid == CHILD)
+		return pid == PARENT && models->is_parent_stopped ? 'T' : 'S';
+	if (!models[pid - PID].is_killed)
+		return 'S';
+	return models[pid - PID].exits && models[pid - PID].exits-- ? 'R' : 'Z';
+}
 
 static const char *home(void)
 {
@@ -331,8 +351,10 @@ int cgroup_enter(const char *path, pid_t pid)
 {
 	const char *why;
 
-	POINT();
 	select_pid(pid);
+	if (model->is_killed)
+		return 0;
+	POINT();
 	model->is_in_own = is_own(path);
 	if (model->is_in_own && !model->has_own)
 		say_wrong("it is moved to a cgroup that is not there");
@@ -348,7 +370,7 @@ int __wrap_rmdir(const char *path)
 	if (!is_own(path))
 		return __real_rmdir(path);
 	errno = model->has_own ? EBUSY : ENOENT;
-	if (!model->has_own || model->is_in_own)
+	if (!model->has_own || (model->is_in_own && (!model->is_killed || model->exits)))
 		return -1;
 	model->has_own = model->frozen[2] = false;
 	done();
@@ -1474,6 +1496,51 @@ TEST(several_processes_are_suspended_all_or_none_whenever_the_command_dies)
 			if (how & 1 || state_of(1) != STATE_SUSPENDED)
 				expect_whole(at);
 			complete(at);
+		}
+}
+
+/* Nothing is left of the second, and the first is there. */
+static void expect_first_alone(unsigned int at)
+{
+	const char *why;
+
+	models[1].exits = 0;
+	suspend_clean();
+	expect_nothing_wrong(at);
+	model = models;
+	if (!is_whole(&why) || model->stopped || model->is_in_own || model->queues_stand || model->marked)
+		fail_msg("point %u: the first does not come back", at);
+	if (models[1].has_own || models[0].has_own || state_of(0) != STATE_RUNNING || !access(contents, F_OK))
+		fail_msg("point %u: something is left", at);
+}
+
+/* Its parent, which is suspended, too, does not wait for it. */
+TEST(a_process_that_is_killed_does_not_keep_the_other)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 0;; at++) {
+			int err;
+
+			make_processes(2);
+			if (commands[i] == resume_once)
+				assert_int_equal(run(suspend_once, 0, 0), 0);
+			models[1].is_killed = !at;
+			now->kill_at = at;
+			err = run(commands[i], 0, 0);
+			now->kill_at = 0;
+			if (!models[1].is_killed) {
+				assert_true(at > 40);
+				complete(at);
+				break;
+			}
+			/* What the command does when a suspend fails. */
+			if (commands[i] == suspend_once && err)
+				assert_int_equal(run(take_back, 0, 0), 0);
+			else if (commands[i] == suspend_once)
+				assert_int_equal(run(resume_once, 0, 0), 0);
+			else if (err)
+				fail_msg("point %u: the resume fails", at);
+			expect_first_alone(at);
 		}
 }
 

@@ -54,6 +54,26 @@ tool_run resume "$sleeper" || fail "resume: $(<"$work/tool.out")"
 nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
 kill "$sleeper"
 
+# One of several is killed, and its parent does not wait for it, since it is suspended, too: the others come back.
+job_start --vram 2M
+job_picture
+setsid bash -c 'sleep 1000 & exec sleep 1001' </dev/null >/dev/null 2>&1 &
+parent=$!
+has_child() {
+	child=$(pgrep -P "$parent")
+}
+wait_until 10 has_child || fail "there is no child"
+tool_run suspend "${job_pids[@]}" "$parent" "$child" || fail "suspend: $(<"$work/tool.out")"
+kill -KILL "$child"
+wait_until 10 grep -q '^State:.Z' "/proc/$child/status" || fail "the child has not ended"
+tool_run resume "${job_pids[@]}" "$parent" "$child" || fail "one that was killed keeps the others: $(<"$work/tool.out")"
+grep -q "pid $child: gone, its buffer data are removed" "$work/tool.out" || fail "resume: $(<"$work/tool.out")"
+expect_unharmed
+nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
+[ -z "$(find /sys/fs/cgroup -name 'amdgpu-suspended-*')" ] || fail "a cgroup is left"
+kill "$parent"
+job_end
+
 # What an earlier boot has left on a disk is removed by the next suspend there, if it is this machine's; so says its name.
 ! [ -e /etc/machine-id ] || cp /etc/machine-id "$work/machine-id"
 echo 0123456789abcdef0123456789abcdef >/etc/machine-id
