@@ -34,6 +34,11 @@ lengthen() {
 	echo >>"$1"
 }
 
+pipe_instead() {
+	rm "$1"
+	mkfifo "$1"
+}
+
 # spoil BYTE FILE
 spoil() {
 	flip_bit "$2" "$1"
@@ -43,6 +48,7 @@ for file in "$good"/amdgpu-*.img; do
 	name=${file##*/}
 	size=$(stat -c %s "$file")
 	refused "is missing" "$name" rm
+	refused "is a named pipe" "$name" pipe_instead
 	refused "is cut" "$name" halve
 	[[ $name != amdgpu-pages-* ]] || refused "is too long" "$name" lengthen
 	refused "has a wrong bit at its start" "$name" spoil 9
