@@ -156,7 +156,9 @@ static int fail_elsewhere(const struct record_head *head, const struct record_he
 /* One that was killed may have a parent that is suspended, and does not wait for it. */
 bool record_is_alive(const struct record_head *head)
 {
-	return process_start(head->pid) == head->start && !strchr("ZX", task_state(head->pid));
+	if (process_start(head->pid) != head->start)
+		return false;
+	return !strchr("ZX", task_state(head->pid)) || proc_status(head->pid, "Threads", 10) > 1;
 }
 
 /* ---- writing ---- */

@@ -28,7 +28,10 @@ static bool is_initial_ns;
 STUB(int, drm_open_minor, (uint32_t minor), -ENODEV)
 STUB(int, drm_count_losses, (int fd, uint32_t *ret), -ENODEV)
 STUB(uint64_t, process_start, (pid_t pid), pid == PID ? start : 0)
-STUB(char, task_state, (pid_t pid), 'S')
+static char its_state = 'S';
+static uint64_t nr_threads = 1;
+STUB(char, task_state, (pid_t pid), its_state)
+STUB(uint64_t, __wrap_proc_status, (pid_t pid, const char *name, int base), nr_threads)
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
 STUB(int, task_in_initial_pid_ns, (void), is_initial_ns)
 STUB(bool, cgroup_of, (pid_t pid, char path[PATH_MAX]), false)
@@ -220,6 +223,20 @@ static void expect_left_alone(int err, const char *text)
 		assert_true(is_there(record) && is_there(data));
 	}
 	record_remove(&process.head);
+}
+
+/* As while its parent is suspended. The first thread alone may end before the others. */
+TEST(a_process_that_nobody_waits_for_is_gone_with_its_last_thread)
+{
+	boot();
+	suspend(ID);
+	its_state = 'Z';
+	nr_threads = 2;
+	assert_int_equal(ask().state, STATE_SUSPENDED);
+	nr_threads = 1;
+	assert_int_equal(ask().state, STATE_GONE);
+	assert_false(is_there(record));
+	its_state = 'S';
 }
 
 TEST(a_record_of_elsewhere_is_left_alone)

@@ -101,7 +101,7 @@ test_suspend_LDFLAGS := $(foreach call,kill open mkdir rmdir rename unlink fopen
 test_room_SRCS := kernel/room.c
 test_room_LDFLAGS := -Wl,--wrap=open -Wl,--wrap=fopen
 test_record_SRCS := suspend/record.c suspend/place.c suspend/resets.c kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
-test_record_LDFLAGS := $(foreach call,open mkdir rmdir unlink access rename fstatfs fstatvfs,-Wl,--wrap=$(call))
+test_record_LDFLAGS := $(foreach call,open mkdir rmdir unlink access rename fstatfs fstatvfs proc_status,-Wl,--wrap=$(call))
 test_follow_SRCS := tool/follow.c
 test_follow_LDFLAGS := -Wl,--wrap=usleep -Wl,--wrap=open -Wl,--wrap=monotonic_seconds
 test_devfilter_SRCS := kernel/devfilter.c
