@@ -61,6 +61,7 @@ struct record_head {
 	uint32_t is_stopped;		/* by SIGSTOP of this command, on top of was_stopped */
 	uint32_t by_home;		/* @home itself is frozen, and SIGSTOP stays: it has no cgroup of its own */
 	int32_t kfd_number;		/* of the process' descriptor */
+	uint32_t by_stop;		/* suspend_target.by_stop */
 	struct inject_thread thread;
 	char follows[PATH_MAX]; /* suspend_target.follows */
 	struct suspend_report report;

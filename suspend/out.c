@@ -95,6 +95,7 @@ static int begin_record(struct process *process, const struct suspend_target *ta
 	head->phase = PHASE_COPYING;
 	head->was_stopped = hold_is_stopped(&process->hold);
 	head->made_base = place->is_new_base;
+	head->by_stop = target->by_stop;
 	snprintf(head->follows, sizeof(head->follows), "%s", target->follows ? target->follows : "");
 	snprintf(head->dir, sizeof(head->dir), "%s", place->dir);
 	return err ? err : record_write(process);
@@ -244,6 +245,17 @@ static int cut_try(struct cut *cut)
 	return err;
 }
 
+/* Whoever has stopped it by a signal lets it run by one. */
+static int check_hold(const struct record_head *head)
+{
+	if (!head->by_stop || !head->report.is_held_by_signal)
+		return 0;
+	return fail(-EOPNOTSUPP,
+		    "pid %d: a signal has stopped it, and cannot be followed: it cannot have a cgroup of its own, without which "
+		    "SIGCONT would let it run without its memory",
+		    head->pid);
+}
+
 /* None is suspended before all are: what is in the middle is taken back together. */
 static int cut_change(struct cut *cut)
 {
@@ -256,6 +268,8 @@ static int cut_change(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = vram_give_up(&cut->processes[i]);
 	still_freeze(cut);
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = check_hold(&cut->processes[i].head);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = record_set(&cut->processes[i], PHASE_SUSPENDED);
 	still_after(cut);

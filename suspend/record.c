@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -543,6 +544,12 @@ static bool is_thawed(const struct record_head *head)
 	return true;
 }
 
+/* What is frozen takes a signal only when it is thawed: it may still be on its way. */
+static bool is_stopped(pid_t pid)
+{
+	return task_state(pid) == 'T' || proc_status(pid, "ShdPnd", 16) & 1ull << (SIGSTOP - 1);
+}
+
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
 	struct record_head head;
@@ -562,7 +569,7 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	if (ret->state != STATE_GONE)
 		memcpy(ret->dir, head.dir, sizeof(ret->dir));
 	memcpy(ret->follows, head.follows, sizeof(ret->follows));
-	ret->is_thawed = is_thawed(&head);
+	ret->may_run = is_thawed(&head) && !(head.by_stop && is_stopped(pid));
 	ret->report = head.report;
 	ret->report.pid = pid;
 	if (!err && ret->state != STATE_GONE && !ret->report.reset_minor)

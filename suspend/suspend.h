@@ -37,6 +37,7 @@ struct suspend_target {
 	const char *cgroup;
 	const char *follows; /* for suspend_out(): the cgroup whose freeze is the reason, noted with the processes;
 				NULL: none */
+	bool by_stop;	     /* the reason is that a signal has stopped them, in that cgroup */
 	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
 				suspend, and no others */
 	const struct suspend_line *line; /* for suspend_back() that is tried again and again: its place; NULL: it has one
@@ -100,7 +101,7 @@ struct suspend_info {
 	int64_t since;		/* CLOCK_REALTIME, seconds */
 	char dir[PATH_MAX];	/* where contents are */
 	char follows[PATH_MAX]; /* the cgroup whose freeze was the reason; "": none */
-	bool is_thawed;		/* no cgroup of it is frozen, but by the suspend */
+	bool may_run;		/* no cgroup of it is frozen, but by the suspend, nor is it stopped, if that was the reason */
 	struct suspend_report report;
 };
 

@@ -32,7 +32,7 @@ _amdgpu_checkpoint() {
 	-*check | -*doctor) words="--json --images-dir" ;;
 	-*suspend) words="--json --dir --tree --cgroup" ;;
 	-*resume) words="--json --wait --tree --cgroup" ;;
-	-*follow) words="--dir --cgroup" ;;
+	-*follow) words="--dir --stopped --cgroup" ;;
 	-*show | -*verify | -*state) words="--json" ;;
 	-*) words="--json --help --version" ;;
 	*check | *suspend) words=$(_amdgpu_checkpoint_gpu_pids) ;;

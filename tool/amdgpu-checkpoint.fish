@@ -35,4 +35,5 @@ $command -n '__fish_seen_subcommand_from check doctor' -l images-dir -rF -d 'whe
 $command -n '__fish_seen_subcommand_from suspend follow' -s D -l dir -rF -d 'where buffer data go'
 $command -n '__fish_seen_subcommand_from suspend resume' -l tree -d 'with all descendants'
 $command -n '__fish_seen_subcommand_from suspend resume follow' -l cgroup -rF -d 'all processes in a cgroup and below it'
+$command -n '__fish_seen_subcommand_from follow' -l stopped -d 'also what a signal stops'
 $command -n '__fish_seen_subcommand_from resume' -l wait -x -d 'seconds to wait for memory'

@@ -39,7 +39,7 @@ _amdgpu_checkpoint() {
 		doctor) _arguments $json '--images-dir[where a dump would write]:directory:_files -/' ;;
 		suspend) _arguments $json $dir $tree $cgroup '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
 		resume) _arguments $json '--wait[seconds to wait for memory]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_suspended' ;;
-		follow) _arguments $dir $cgroup ;;
+		follow) _arguments $dir '--stopped[also what a signal stops]' $cgroup ;;
 		state) _arguments $json '*:pid:_amdgpu_checkpoint_suspended' ;;
 		esac
 		;;

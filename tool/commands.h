@@ -19,6 +19,7 @@ struct arguments {
 	const char *cgroup;	/* likewise: all processes below that directory; NULL: not said */
 	const char *wait;	/* resume: seconds; NULL: not said */
 	bool tree;		/* and all descendants */
+	bool stopped;		/* follow: also what a signal stops */
 	const char *images_dir; /* where a dump would write; NULL: not said */
 	const char *machine;	/* directory with a copy of another machine's topology; NULL: this one's */
 };

@@ -2,6 +2,8 @@
 /*
  * amdgpu-checkpoint follow: whoever freezes a cgroup gets the GPU memory of the processes in it, and whoever thaws it
  * gets them back after their memory. Slurm, podman, docker and systemd freeze cgroups, and need not know of this.
+ * With --stopped the same is for whoever sends SIGSTOP and SIGCONT, as ROCm/spur does. A suspend sends both itself, to processes
+ * that have a record at that time: these are left alone.
  *
  * What is known is in the records of the processes and in the cgroups: nothing is lost with this program. A process
  * with a record in which no cgroup is named was suspended by another command, and is left alone, unless that has died half way.
@@ -135,28 +137,49 @@ static bool has_record(pid_t pid)
 	return ret;
 }
 
-/* All of the cgroup, since those without a GPU would run while the others make calls. */
-static void suspend_cgroup(const struct follow *follow, const char *cgroup, bool quiet)
+/* ---- stopped ---- */
+
+/*
+ * The cgroup of the process, at or below the root, when a signal has stopped all processes in it that use a GPU, @pids. Others
+ * may run: a scheduler signals the process group of a job, and not what has left that.
+ */
+static bool find_stopped(const struct follow *follow, const int *pids, size_t nr, pid_t pid, char ret[PATH_MAX])
+{
+	char path[PATH_MAX];
+
+	if (!follow->arguments->stopped || task_state(pid) != 'T' || !cgroup_of(pid, ret) || !is_below(ret, follow->root))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (task_state(pids[i]) != 'T' && cgroup_of(pids[i], path) && is_below(path, ret) && !has_record(pids[i]))
+			return false;
+	return true;
+}
+
+/* ---- both ---- */
+
+/* All of a cgroup that is frozen, since those without a GPU would run while the others make calls; of another what is stopped. */
+static void suspend_cgroup(const struct follow *follow, const char *cgroup, bool by_stop, bool quiet)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0, kept = 0;
 	struct suspend_work work = {
-		.target.follows = cgroup, .dir = follow->arguments->dir, .out = true, .quiet = quiet,
+		.target = { .follows = cgroup, .by_stop = by_stop },
+		.dir = follow->arguments->dir, .out = true, .quiet = quiet,
 	};
 
 	if (cgroup_processes(cgroup, true, &pids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++)
-		if (!has_record(pids[i]))
+		if (!has_record(pids[i]) && (!by_stop || task_state(pids[i]) == 'T'))
 			pids[kept++] = pids[i];
 	work.target.pids = pids;
 	work.target.nr = kept;
 	if (!quiet)
-		say_of(cgroup, "is frozen");
+		say_of(cgroup, by_stop ? "is stopped by a signal" : "is frozen");
 	suspend_in_child(&work);
 }
 
-static void suspend_frozen(struct follow *follow)
+static void suspend_held(struct follow *follow)
 {
 	_cleanup_free_ int *pids = NULL;
 	char cgroup[PATH_MAX];
@@ -164,19 +187,22 @@ static void suspend_frozen(struct follow *follow)
 	size_t nr = 0;
 
 	task_list_kfd(&pids, &nr);
-	for (size_t i = 0; i < nr; i++)
-		if (find_frozen(follow, pids[i], cgroup) && !has_record(pids[i]) &&
+	for (size_t i = 0; i < nr; i++) {
+		bool is_frozen = find_frozen(follow, pids[i], cgroup);
+
+		if ((is_frozen || find_stopped(follow, pids, nr, pids[i], cgroup)) && !has_record(pids[i]) &&
 		    is_time(follow, cgroup, SETTLE_SECONDS, MOST_SECONDS, &quiet))
-			suspend_cgroup(follow, cgroup, quiet);
+			suspend_cgroup(follow, cgroup, !is_frozen, quiet);
+	}
 }
 
-/* ---- thawed ---- */
+/* ---- thawed, or continued ---- */
 
 /* Whether a suspended process is to be resumed, or forgotten, wherever its cgroup is. What is half way was left by a follow
  * that was killed. */
 static bool is_over(const struct suspend_info *info)
 {
-	return info->follows[0] && (info->is_thawed || info->state != STATE_SUSPENDED);
+	return info->follows[0] && (info->may_run || info->state != STATE_SUSPENDED);
 }
 
 /* All that were suspended together. Who was thawed first has memory first. */
@@ -197,7 +223,7 @@ static void resume_cgroup(struct follow *follow, const int *all, size_t nr_all, 
 		work.target.line = &pending->line;
 	}
 	if (!quiet)
-		say_of(cgroup, "is thawed, or gone");
+		say_of(cgroup, "is thawed, continued or gone");
 	suspend_in_child(&work);
 }
 
@@ -275,7 +301,7 @@ int command_follow(const struct arguments *arguments)
 	if (lock())
 		return TOOL_FAIL;
 	while (!has_to_end) {
-		suspend_frozen(&follow);
+		suspend_held(&follow);
 		resume_thawed(&follow);
 		forget_done(&follow);
 		usleep(LOOK_USEC);

@@ -56,7 +56,8 @@ static const struct command {
 	  "\n" DIR_HELP TREE_HELP CGROUP_HELP },
 	{ "resume", command_resume, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
 	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
-	{ "follow", command_follow, NOTHING, "follow [-D DIR] --cgroup PATH", "\n" DIR_HELP CGROUP_HELP },
+	{ "follow", command_follow, NOTHING, "follow [-D DIR] [--stopped] --cgroup PATH",
+	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also those that SIGSTOP stops, until SIGCONT\n" },
 	{ "state", command_state, PIDS, "state [PID...]", "" },
 };
 
@@ -142,6 +143,8 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("%s wants %s (--help says more)", command->name, wanted[command->wants]);
 	if (arguments->machine && command->run != command_match)
 		return complain("--machine works with match only");
+	if (arguments->stopped && command->run != command_follow)
+		return complain("--stopped works with follow only");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
 		return complain("--images-dir works with check and doctor only");
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
@@ -184,6 +187,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 		{ "images-dir", required_argument, NULL, AT(images_dir) },
 		{ "dir", required_argument, NULL, AT(dir) },
 		{ "tree", no_argument, NULL, AT(tree) },
+		{ "stopped", no_argument, NULL, AT(stopped) },
 		{ "cgroup", required_argument, NULL, AT(cgroup) },
 		{ "wait", required_argument, NULL, AT(wait) },
 		{ "help", no_argument, NULL, 'h' },

@@ -21,11 +21,14 @@ static struct machine {
 	double now;
 	bool frozen[2];		/* above, own */
 	bool has_gpu, is_whole; /* is_whole: all processes stand still when they are frozen */
+	char states[2]; /* of both processes; OTHER uses the GPU with other_has_gpu */
+	bool other_has_gpu, asks_for_stops;
 	enum suspend_state state;
 	const char *follows;
 	unsigned int nr_outs, nr_backs, nr_failures; /* of the next calls so many fail */
 	unsigned int nr_quiet, nr_in_line, nr_joins, nr_leaves; /* nr_in_line: resumes with the last place that was taken */
 	size_t nr_pids;				     /* of the last call */
+	bool by_stop;
 	void (*script)(unsigned int tenths);
 } machine;
 
@@ -46,15 +49,19 @@ STUB(int, __wrap_open, (const char *path, int flags, ...), dup(lock_fd))
 
 int task_list_kfd(int **ret, size_t *ret_nr)
 {
+	if (machine.other_has_gpu)
+		assert_int_equal(array_add(*ret, *ret_nr, OTHER), 0);
 	return machine.has_gpu ? array_add(*ret, *ret_nr, GPU) : 0;
 }
+
+STUB(char, task_state, (pid_t pid), machine.states[pid != GPU])
 
 STUB(int, task_in_initial_pid_ns, (void), 1)
 STUB(bool, cgroup_is_v2, (const char *path), true)
 
 bool cgroup_of(pid_t pid, char path[PATH_MAX])
 {
-	assert_int_equal(pid, GPU);
+	assert_in_range(pid, GPU, OTHER);
 	strcpy(path, OWN);
 	return true;
 }
@@ -82,7 +89,7 @@ int suspend_list(int **ret, size_t *ret_nr)
 
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
-	*ret = (struct suspend_info){ .is_thawed = !machine.frozen[0] && !machine.frozen[1] };
+	*ret = (struct suspend_info){ .may_run = !machine.frozen[0] && !machine.frozen[1] && machine.states[0] != 'T' };
 	if (pid == GPU && machine.state != STATE_RUNNING) {
 		ret->state = machine.state;
 		strcpy(ret->follows, machine.follows);
@@ -98,6 +105,7 @@ int suspend_in_child(const struct suspend_work *work)
 	machine.nr_quiet += work->quiet;
 	machine.nr_pids = work->target.nr;
 	machine.nr_in_line += !work->out && work->target.line && work->target.line->since == machine.nr_joins;
+	machine.by_stop = work->target.by_stop;
 	assert_int_equal(work->target.pids[0], GPU);
 	if (machine.nr_failures) {
 		machine.nr_failures--;
@@ -141,12 +149,12 @@ STUB(int, complain_failure, (void), TOOL_FAIL)
 
 static void prepare(void (*script)(unsigned int))
 {
-	machine = (struct machine){ .has_gpu = true, .is_whole = true, .follows = "", .script = script };
+	machine = (struct machine){ .has_gpu = true, .is_whole = true, .states = "SS", .follows = "", .script = script };
 }
 
 static void follow(const char *cgroup)
 {
-	const struct arguments arguments = { .cgroup = cgroup };
+	const struct arguments arguments = { .cgroup = cgroup, .stopped = machine.asks_for_stops };
 
 	lock_fd = memfd_create("lock", MFD_CLOEXEC);
 	assert_int_equal(command_follow(&arguments), TOOL_GOOD);
@@ -213,6 +221,65 @@ TEST(what_is_frozen_for_a_moment_or_elsewhere_is_left_alone)
 	follow(OWN);
 	assert_int_equal(machine.nr_outs, 1);
 	assert_string_equal(machine.follows, OWN);
+}
+
+static void stop_and_continue(unsigned int tenths)
+{
+	if (tenths == 5)
+		machine.states[0] = 'T';
+	if (tenths == 20) {
+		assert_int_equal(machine.nr_outs, 1);
+		assert_int_equal(machine.nr_pids, machine.states[1] == 'T' ? 2 : 1);
+		assert_int_equal(machine.nr_backs, 0);
+		assert_true(machine.by_stop);
+		assert_string_equal(machine.follows, OWN);
+		machine.states[0] = 'S';
+	}
+	end_after(tenths, 35);
+}
+
+/* What has left the process group that the scheduler signals may run, unless it uses the GPU. */
+TEST(what_a_signal_stops_is_suspended_once_and_resumed_once)
+{
+	for (int other = 0; other < 2; other++) {
+		prepare(stop_and_continue);
+		machine.states[1] = other ? 'T' : 'S';
+		machine.asks_for_stops = true;
+		follow(ABOVE);
+		assert_int_equal(machine.nr_outs, 1);
+		assert_int_equal(machine.nr_backs, 1);
+		assert_int_equal(machine.state, STATE_RUNNING);
+	}
+}
+
+static void stop_for_long(unsigned int tenths)
+{
+	machine.states[0] = tenths >= 5 ? 'T' : 'S';
+	end_after(tenths, 30);
+}
+
+static void stop_for_a_moment(unsigned int tenths)
+{
+	machine.states[0] = tenths == 5 || tenths == 6 ? 'T' : 'S';
+	end_after(tenths, 30);
+}
+
+TEST(what_a_signal_stops_for_a_moment_or_unasked_or_elsewhere_or_in_part_is_left_alone)
+{
+	prepare(stop_for_long);
+	follow(ABOVE);
+	machine.asks_for_stops = true;
+	follow("/sys/fs/cgroup/another");
+	machine.other_has_gpu = true;
+	follow(ABOVE);
+	/* By hand, which stops it as well for a while. */
+	machine.other_has_gpu = false;
+	machine.state = STATE_SUSPENDED;
+	follow(ABOVE);
+	prepare(stop_for_a_moment);
+	machine.asks_for_stops = true;
+	follow(ABOVE);
+	assert_int_equal(machine.nr_outs + machine.nr_backs, 0);
 }
 
 static void freeze_and_thaw_early(unsigned int tenths)

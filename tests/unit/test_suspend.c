@@ -293,7 +293,7 @@ char task_state(pid_t pid)
 	if (pid == PARENT || pid == CHILD)
 		return pid == PARENT && models->is_parent_stopped ? 'T' : 'S';
 	if (!models[pid - PID].is_killed)
-		return 'S';
+		return models[pid - PID].stopped ? 'T' : 'S';
 	return models[pid - PID].exits && models[pid - PID].exits-- ? 'R' : 'Z';
 }
 
@@ -1122,9 +1122,13 @@ int __wrap_stat_quietly(int dir, const char *path, struct stat *st)
 static const int pids[MAX_NR] = { PID, PID + 1 };
 static struct settings settings;
 
+static bool by_stop; /* why they are suspended */
+
 static int suspend_once(void)
 {
-	const struct suspend_target target = { .pids = pids, .nr = (size_t)now->nr, .follows = CGROUP_ABOVE, .id = 0x5eed };
+	const struct suspend_target target = {
+		.pids = pids, .nr = (size_t)now->nr, .follows = CGROUP_ABOVE, .by_stop = by_stop, .id = 0x5eed,
+	};
 	struct suspend_result result = { 0 };
 	int err = suspend_out(&target, contents, &settings, &result);
 
@@ -1935,23 +1939,23 @@ static void suspend_frozen(bool own)
 	assert_true(model->frozen[own] && (own ? !model->frozen[0] && is_frozen() : is_frozen_at_home()));
 }
 
-static bool is_thawed(void)
+static bool may_run(void)
 {
 	struct suspend_info info;
 
 	assert_int_equal(suspend_ask(PID, &info), 0);
 	assert_int_equal(info.state, STATE_SUSPENDED);
 	assert_string_equal(info.follows, CGROUP_ABOVE);
-	return info.is_thawed;
+	return info.may_run;
 }
 
 TEST(what_an_engine_has_frozen_is_frozen_until_it_thaws_it)
 {
 	for (int own = 0; own < 2; own++) {
 		suspend_frozen(own);
-		assert_false(is_thawed());
+		assert_false(may_run());
 		model->frozen[own] = false;
-		assert_true(is_thawed());
+		assert_true(may_run());
 		assert_int_equal(run(resume_once, 0, 0), 0);
 		expect_whole(0);
 		assert_false(model->frozen[0] || model->frozen[1]);
@@ -1961,6 +1965,46 @@ TEST(what_an_engine_has_frozen_is_frozen_until_it_thaws_it)
 		expect_whole(0);
 		assert_true(model->frozen[own] && !model->frozen[!own]);
 	}
+}
+
+static void suspend_stopped(void)
+{
+	make_process();
+	model->stopped = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->is_in_own && model->frozen[2] && model->stopped);
+}
+
+/* The cgroup of its own holds it besides; SIGCONT says that it may run. */
+TEST(what_a_signal_has_stopped_is_stopped_until_it_is_continued)
+{
+	by_stop = true;
+	suspend_stopped();
+	assert_false(may_run());
+	model->stopped = false;
+	assert_true(may_run());
+	complete(0);
+	/* What is suspended for another reason may have been stopped, too. */
+	by_stop = false;
+	suspend_stopped();
+	assert_true(may_run());
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+}
+
+/* Else SIGCONT would let it run without its memory. */
+TEST(what_a_signal_has_stopped_is_not_suspended_by_a_signal_alone)
+{
+	const char *why;
+
+	make_process();
+	model->stopped = by_stop = model->no_cgroups = true;
+	assert_int_equal(run(suspend_once, 0, 0), 1);
+	by_stop = false;
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(is_whole(&why) && model->stopped && !model->queues_stand && !model->marked);
 }
 
 /* As Slurm does it: by pids that it finds there, before it thaws. */
@@ -1987,7 +2031,7 @@ TEST(an_engine_that_thaws_while_calls_are_made_is_not_overruled)
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		expect_nothing_wrong(0);
 		assert_false(model->frozen[0]);
-		assert_true((own ? is_frozen() && !model->frozen[1] : is_frozen_at_home()) && is_thawed());
+		assert_true((own ? is_frozen() && !model->frozen[1] : is_frozen_at_home()) && may_run());
 		assert_int_equal(run(resume_once, 0, 0), 0);
 		expect_whole(0);
 		assert_false(model->frozen[0] || model->frozen[1]);
@@ -2003,9 +2047,9 @@ TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		expect_nothing_wrong(0);
 		assert_true(model->frozen[own] && (own ? is_frozen() : is_frozen_at_home()));
-		assert_false(is_thawed());
+		assert_false(may_run());
 		model->frozen[own] = false;
-		assert_true(is_thawed());
+		assert_true(may_run());
 		model->freezes_at = 5;
 		assert_int_equal(run(resume_once, 0, 0), 0);
 		expect_whole(0);
@@ -2025,9 +2069,9 @@ TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
 		model->is_room_unknown = true;
 		assert_int_equal(run(resume_once, 0, 0), 1);
 		expect_nothing_wrong(0);
-		assert_false(is_thawed());
+		assert_false(may_run());
 		model->frozen[own] = false;
-		assert_true(is_thawed());
+		assert_true(may_run());
 		model->room = 1 << 20;
 		complete(0);
 	}
