@@ -27,7 +27,6 @@ static bool is_initial_ns;
 
 STUB(int, drm_open_minor, (uint32_t minor), -ENODEV)
 STUB(int, drm_count_losses, (int fd, uint32_t *ret), -ENODEV)
-STUB(char, task_state, (pid_t pid), 'S')
 STUB(uint64_t, process_start, (pid_t pid), pid == PID ? start : 0)
 static char its_state = 'S';
 static uint64_t nr_threads = 1;
