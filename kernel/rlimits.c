@@ -63,5 +63,6 @@ int inject_fail(const struct inject *inject, int err, const char *what)
 		return fail(err, "pid %d: cannot %s: %m: it has %" PRIu64 " mappings, and vm.max_map_count is %" PRIu64
 			    ": raise that (\"sysctl vm.max_map_count=NUMBER\") and try again", pid, what, nr, most);
 	return fail(err, "pid %d: cannot %s: %m%s", pid, what, read_setting("overcommit_memory") != 2 ? "" :
-		    ": vm.overcommit_memory is 2, and the machine has promised all its memory: raise vm.overcommit_ratio");
+		    ": vm.overcommit_memory is 2, and the machine has promised all its memory: raise that (\"sysctl "
+		    "vm.overcommit_ratio=NUMBER\") and try again");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * crowd.so: what a program may have besides, for LD_PRELOAD: $CROWD_THREADS threads that sleep or compute, a TCP
- * connection to itself, an io_uring, and with $CROWD_SECCOMP a filter that allows no further memfd, as
- * injected calls make one.
+ * connection to itself, an io_uring, with $CROWD_SECCOMP a filter that allows no further memfd, as
+ * injected calls make one, and with $CROWD_LOCK all memory locked.
  */
 #include <linux/filter.h>
 #include <linux/io_uring.h>
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -73,11 +74,13 @@ static void fence(void)
 		give_up("crowd: seccomp");
 }
 
-/* Also where the program goes on in a child, which has only one thread. */
+/* Also where the program goes on in a child, which has only one thread and no memory locked. */
 static void start_all(void)
 {
 	const char *nr = getenv("CROWD_THREADS");
 
+	if (getenv("CROWD_LOCK") && mlockall(MCL_CURRENT | MCL_FUTURE))
+		give_up("crowd: mlockall");
 	start_threads(nr ? atol(nr) : 0);
 }
 

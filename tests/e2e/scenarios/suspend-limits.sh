@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 # A process at one of its limits: what it cannot be made to do is refused before a byte is copied, with the limit's name, and it runs on
 # gpus: 1xmi100
 # tier: all
@@ -121,6 +121,58 @@ exec {gone}>&-
 grep -q 'cannot write: Broken pipe' "$work/tool.out" || fail "suspend: $(<"$work/tool.out")"
 tool_run state "$pid"
 grep -q ': suspended since' "$work/tool.out" || fail "it is not suspended: $(<"$work/tool.out")"
+job_resume
+expect_unharmed
+job_end
+
+# without CAPABILITY COMMAND...: the next job is started by that command, and has not the capability by which limits do not count
+without() {
+	printf '#!/bin/sh\nexec setpriv --bounding-set=-%s %s %s "$@"\n' "$1" "${*:2}" "$top/build/workloads/gpujob" >"$work/without"
+	chmod 755 "$work/without"
+	gpujob=$work/without
+	job_start --vram 1M
+	pid=${job_pids[0]}
+	expect_verified
+	job_picture
+}
+
+# It locks all its memory.
+without ipc_lock prlimit --memlock=unlimited env CROWD_LOCK=1 LD_PRELOAD="$top/build/workloads/crowd.so"
+[ "$(size_of VmLck)" -gt 0 ] || fail "the job has locked nothing"
+stopped
+limit memlock "$(size_of VmLck)" unlimited
+refused RLIMIT_MEMLOCK
+limit memlock unlimited unlimited
+goes_on
+job_suspend
+limit memlock "$(size_of VmLck)" unlimited
+suspended_then RLIMIT_MEMLOCK
+limit memlock unlimited unlimited
+job_resume
+expect_unharmed
+job_end
+
+# promised: the machine has promised all its memory, but for 300 MB to who has CAP_SYS_ADMIN
+promised() {
+	sysctl -q vm.overcommit_kbytes=$(($(awk '$1 == "Committed_AS:" { print $2 }' /proc/meminfo) + 300000))
+	sysctl -q vm.admin_reserve_kbytes=600000 vm.overcommit_memory=2
+}
+
+unpromised() {
+	sysctl -q vm.overcommit_memory=0 vm.admin_reserve_kbytes="$reserve" vm.overcommit_ratio=50
+}
+
+without sys_admin
+reserve=$(sysctl -n vm.admin_reserve_kbytes)
+stopped
+promised
+refused vm.overcommit_memory
+unpromised
+goes_on
+job_suspend
+promised
+suspended_then vm.overcommit_memory
+unpromised
 job_resume
 expect_unharmed
 job_end
