@@ -289,11 +289,11 @@ int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
 	return -EAGAIN;
 }
 
-int gem_map(int fd, const struct gem_mapping *mapping)
+static int change_mapping(int fd, uint32_t operation, const struct gem_mapping *mapping)
 {
 	struct drm_amdgpu_gem_va args = {
 		.handle = mapping->handle,
-		.operation = AMDGPU_VA_OP_MAP,
+		.operation = operation,
 		.flags = mapping->flags,
 		.va_address = mapping->va,
 		.offset_in_bo = mapping->offset,
@@ -301,6 +301,16 @@ int gem_map(int fd, const struct gem_mapping *mapping)
 	};
 
 	return drm_call(fd, DRM_IOCTL_AMDGPU_GEM_VA, &args);
+}
+
+int gem_map(int fd, const struct gem_mapping *mapping)
+{
+	return change_mapping(fd, AMDGPU_VA_OP_MAP, mapping);
+}
+
+int gem_unmap(int fd, const struct gem_mapping *mapping)
+{
+	return change_mapping(fd, AMDGPU_VA_OP_UNMAP, mapping);
 }
 
 /* ---- metadata ---- */

@@ -113,6 +113,7 @@ int gem_create(int fd, const struct gem_info *info, uint32_t *ret);
 int gem_create_page(int fd, uint32_t *ret); /* the smallest object, in system memory */
 int gem_close(int fd, uint32_t handle);
 int gem_map(int fd, const struct gem_mapping *mapping);
+int gem_unmap(int fd, const struct gem_mapping *mapping);
 int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share);
 int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret);
 int gem_drop_syncobj(int fd, uint32_t handle);

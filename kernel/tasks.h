@@ -104,6 +104,12 @@ int task_find_mark(pid_t pid, int after);
 /* The entry whose open file @fd refers to, NULL when there is none. 0 or -errno, no message. */
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret);
 
+/*
+ * Another process, whoever's, that has an open file of a task of this render minor, too, such as a forked child; 0: none.
+ * Files that are on their way to another process are not seen. 0, or -errno after fail().
+ */
+int task_file_holder(pid_t pid, int number, uint32_t minor, pid_t *ret);
+
 /* Whether a task has opened the device itself, and not only inherited a file of it. */
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 

@@ -10,18 +10,33 @@
 #define RECOUNT_SECONDS 1
 #define RECOUNT_US	(50 * 1000)
 
-/* One name, of a BO that was allocated; and nobody else can have imported it, or nobody has. */
+/* A BO that was allocated, and GEM handles in files of the same process on the BO's GPU (VMM). */
+static bool is_of_one(const struct survey *survey, const struct buffer *buffer)
+{
+	const struct holder *bo = buffer->holders;
+
+	for (size_t i = 1; i < buffer->nr; i++) {
+		const struct holder *holder = &buffer->holders[i];
+
+		if (holder->kind != HOLDER_HANDLE || holder->is_import || holder->process != bo->process ||
+		    survey->request->files->files[holder->file].pid != holder_pid(survey, bo))
+			return false;
+	}
+	return bo->kind == HOLDER_BO;
+}
+
+/* And nobody else can have imported it, or nobody has. */
 static bool is_alone(struct survey *survey, struct buffer *buffer)
 {
 	struct memory memory = { 0 };
 	int r;
 
-	if (buffer->nr != 1 || buffer->holders->kind != HOLDER_BO)
+	if (!is_of_one(survey, buffer))
 		return false;
 	/* An open dma-buf, also the process' own, would go on naming the memory that was given up. */
 	if (references_of_tasks(survey->references, buffer->holders->inode))
 		return false;
-	if (survey_is_private(survey, buffer))
+	if (buffer->nr == 1 && survey_is_private(survey, buffer))
 		return true;
 	if (!(holder_bo(survey, buffer->holders)->alloc_flags & ~IMPORT_FLAGS))
 		return false;
@@ -61,6 +76,9 @@ static int find_alone(struct survey *survey)
 
 	if (err || !survey->nr_holders)
 		return err;
+	err = collect_known_handles(survey);
+	if (err)
+		return err;
 	survey_sort(survey);
 	err = references_read(survey);
 	survey_sort(survey);
@@ -69,7 +87,44 @@ static int find_alone(struct survey *survey)
 	return err;
 }
 
-int share_find_alone(const struct share_request *request)
+/* ---- the other names ---- */
+
+void share_names_done(struct share_names *names)
+{
+	free(names->list);
+}
+
+int share_compare_names(const void *a, const void *b)
+{
+	const struct share_name *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->handle > y->handle) - (x->handle < y->handle);
+}
+
+static int list_names(const struct survey *survey, struct share_names *ret)
+{
+	struct buffer buffer = { 0 };
+	int err = 0;
+
+	while (!err && survey_next(survey, &buffer)) {
+		const struct holder *bo = buffer.holders;
+
+		for (size_t i = 0; !err && bo->kind == HOLDER_BO && i < buffer.nr; i++) {
+			const struct holder *holder = &buffer.holders[i];
+
+			if (holder->kind == HOLDER_HANDLE)
+				err = array_add(ret->list, ret->nr,
+						(struct share_name){ holder->file, holder->handle, bo->process, bo->bo });
+		}
+	}
+	if (ret->nr)
+		qsort(ret->list, ret->nr, sizeof(*ret->list), share_compare_names);
+	return err;
+}
+
+int share_find_alone(const struct share_request *request, struct share_names *ret)
 {
 	struct survey *survey;
 	int err;
@@ -80,6 +135,8 @@ int share_find_alone(const struct share_request *request)
 	err = survey ? survey_init(survey, request) : -ENOMEM;
 	if (!err)
 		err = find_alone(survey);
+	if (!err)
+		err = list_names(survey, ret);
 	share_dump_done(survey);
 	return err;
 }

@@ -355,6 +355,50 @@ static int for_each_file(struct survey *survey, int (*add)(struct survey *survey
 	return err;
 }
 
+static int add_known_handle(struct survey *survey, size_t number, const struct gem_entry *entry)
+{
+	const struct share_request *request = survey->request;
+	const struct task_file *file = &request->files->files[number];
+	struct holder holder = {
+		.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .file = number, .handle = entry->handle,
+		.process = survey_process_of(request, file->pid), .is_import = entry->is_import, .is_home = !entry->is_import,
+	};
+	const struct holder *known = NULL;
+	int err;
+
+	holder.is_mappable = !gem_offset(file->fd, entry->handle, &holder.offset);
+	if (!entry->is_import && holder.is_mappable) {
+		known = bsearch(&holder, survey->holders, survey->nr_kfd_holders, sizeof(holder), survey_compare_names);
+		if (!known)
+			return 0;
+		holder.inode = known->inode;
+	} else {
+		holder.dmabuf_fd = gem_export(file->fd, entry->handle, false);
+		if (holder.dmabuf_fd < 0)
+			return 0;
+		err = survey_keep_dmabuf(survey, holder.dmabuf_fd);
+		if (err || survey_inode(holder.dmabuf_fd, &holder.inode))
+			return err;
+	}
+	return array_add(survey->holders, survey->nr_holders, holder);
+}
+
+static int add_known_handles(struct survey *survey, size_t number)
+{
+	_cleanup_free_ struct gem_entry *entries = NULL;
+	size_t nr = 0;
+	int err = gem_list(survey->request->files->files[number].fd, &entries, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++)
+		err = add_known_handle(survey, number, &entries[i]);
+	return err == -ENOMEM ? err : 0;
+}
+
+int collect_known_handles(struct survey *survey)
+{
+	return for_each_file(survey, add_known_handles);
+}
+
 int collect_all(struct survey *survey)
 {
 	int err = collect_bos(survey);

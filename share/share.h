@@ -59,11 +59,27 @@ bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image 
 
 /* ---- suspend ---- */
 
+/* A GEM handle of a BO of the KFD, by its file's place in request->files. */
+struct share_name {
+	size_t file;
+	uint32_t handle;
+	size_t process, bo; /* the first that has the BO */
+};
+
+struct share_names {
+	struct share_name *list; /* sorted by file and handle */
+	size_t nr;
+};
+void share_names_done(struct share_names *names);
+/* For bsearch(). */
+int share_compare_names(const void *a, const void *b);
+
 /*
- * Sets is_alone of BOs of the KFD, which is false before. One of which it cannot be told is not alone. 0 or -errno after
- * fail(): -EOPNOTSUPP without one_dmabuf.
+ * Sets is_alone of BOs of the KFD, which is false before: nobody but the process has the BO, by whatever name. One of which
+ * it cannot be told is not alone. *ret: its other names, GEM handles, which the kernel lists from Linux 6.18 on;
+ * share_names_done() in any case. 0 or -errno after fail(): -EOPNOTSUPP without one_dmabuf.
  */
-int share_find_alone(const struct share_request *request);
+int share_find_alone(const struct share_request *request, struct share_names *ret);
 
 /* ---- restore ---- */
 

@@ -168,23 +168,30 @@ static int drop_fillers(struct comeback *back)
 	return err;
 }
 
+static void take_dmabuf(struct comeback *back, const struct bo_number *entry, const struct bo *now)
+{
+	int *taken = &back->now.bos[now - back->now.bos].dmabuf_fd;
+
+	back->process->gpu.state.bos[entry->bo].dmabuf_fd = *taken;
+	*taken = KFD_NO_FD;
+}
+
 /* The dma-bufs of the buffers that are back. */
 static int take_dmabufs(struct process *process)
 {
 	_cleanup_(comeback_end) struct comeback back = { 0 };
-	struct kfd_state *state = &process->gpu.state;
 	int err = comeback_ask(process, &back);
 
-	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo_number *entry = &back.had[i], *now = find_number(back.has, &back.now, entry->handle);
+	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
+		const struct bo_number *entry = &back.had[i];
+		const struct bo *now = find_now(&back, entry);
 
 		if (!process->goes[entry->bo])
 			continue;
 		if (!now)
 			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
 				    entry->bo);
-		state->bos[entry->bo].dmabuf_fd = back.now.bos[now->bo].dmabuf_fd;
-		back.now.bos[now->bo].dmabuf_fd = KFD_NO_FD;
+		take_dmabuf(&back, entry, now);
 	}
 	return err;
 }
@@ -238,6 +245,15 @@ static int vram_give_up_again(struct process *process)
 	struct comeback back = { 0 };
 	int err = comeback_ask(process, &back);
 
+	kfd_close_dmabufs(state);
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
+		const struct bo *now = process->goes[back.had[i].bo] ? find_now(&back, &back.had[i]) : NULL;
+
+		if (now)
+			take_dmabuf(&back, &back.had[i], now);
+	}
+	if (!err)
+		err = vmm_free_again(process);
 	kfd_close_dmabufs(&back.now);
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
@@ -445,6 +461,8 @@ static int make_all(struct cut *cut)
 			err = make_one(process);
 		if (!err)
 			err = take_dmabufs(process);
+		if (!err)
+			err = vmm_make(process);
 		if (!err)
 			err = set_all_metadata(process);
 	}

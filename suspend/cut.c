@@ -63,6 +63,8 @@ static void process_done(struct process *process)
 	gpu_process_done(&process->gpu);
 	free(process->goes);
 	free(process->vmas);
+	free(process->handles);
+	free(process->mappings);
 	free(process->fds);
 	free(process->fd_minors);
 }

@@ -29,6 +29,20 @@ struct suspend_vma {
 	bool dontfork;
 };
 
+/* A GEM handle, by render file and number. All handles of these files are there. */
+struct suspend_handle {
+	int32_t number; /* of the file's descriptor */
+	uint32_t handle;
+	uint32_t bo; /* NO_BO: it is of no BO of the KFD */
+};
+#define NO_BO UINT32_MAX
+
+/* Where a GPU has a BO mapped by a handle, in the order of handles. */
+struct suspend_mapping {
+	uint32_t of; /* the handle's place */
+	struct gem_mapping mapping;
+};
+
 /* What becomes of a buffer. */
 enum going {
 	GOES_NOT,
@@ -65,7 +79,7 @@ struct record_head {
 	struct inject_thread thread;
 	char follows[PATH_MAX]; /* suspend_target.follows */
 	struct suspend_report report;
-	uint32_t nr_devices, nr_bos, nr_objects, nr_vmas;
+	uint32_t nr_devices, nr_bos, nr_objects, nr_vmas, nr_handles, nr_mappings;
 	uint64_t priv_size;
 	uint32_t nr_gpus;
 	struct {
@@ -79,6 +93,8 @@ struct process {
 	struct gpu_process gpu;	  /* its state; file.fd: our duplicate, -1: it has no /dev/kfd */
 	uint8_t *goes;		  /* enum going, one for each BO */
 	struct suspend_vma *vmas; /* by buffer */
+	struct suspend_handle *handles;
+	struct suspend_mapping *mappings;
 	/* What this call knows of it. */
 	struct hold hold;
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
@@ -251,6 +267,19 @@ int resets_find(const struct record_head *head, uint32_t *ret_minor);
 
 /* Decides for all processes, whose states are there: goes, vmas, bytes. @request: all but the processes. */
 int plan_all(struct cut *cut, struct share_request *request);
+
+/* ---- GEM handles of BOs that go (vmm.c) ---- */
+
+/* Notes handles and mappings, before it is decided what goes: BOs of a render file that another process has are not alone. */
+int vmm_look(struct process *process, const struct share_request *request, const struct share_names *names);
+/* The BO that a GPU has mapped there by a handle; NO_BO: none. */
+uint32_t vmm_bo_at(const struct process *process, uint64_t address);
+/* Closes the handles of what goes, before their BOs are freed. */
+int vmm_free(struct process *process);
+/* The same of those that a resume has made, of BOs with a dma-buf. */
+int vmm_free_again(struct process *process);
+/* Makes what is missing, when the BOs are there, and their dma-bufs. -ENOMEM without a message: the GPU has no room. */
+int vmm_make(struct process *process);
 
 /* ---- calls in a process (calls.c): -errno of the call itself without a message, but -ESRCH, -ETIME, -EIO of inject.h
  * ---- */

@@ -211,6 +211,8 @@ static int vram_give_up(struct process *process)
 	if (!err)
 		err = calls_mark(process);
 	process->nr_bos_now = process->gpu.state.nr_records;
+	if (!err)
+		err = vmm_free(process);
 	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
 		bool kept = false;
 

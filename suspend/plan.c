@@ -20,8 +20,9 @@ static bool contains(const struct bo *bo, uint64_t address)
 }
 
 /* Marks buffers with an address of a queue. */
-static void mark_queue(const struct kfd_state *state, const struct queue_record *queue, bool *marks)
+static void mark_queue(const struct process *process, const struct queue_record *queue, bool *marks)
 {
+	const struct kfd_state *state = &process->gpu.state;
 	const uint64_t addresses[] = {
 		queue->ring_address, queue->read_address, queue->write_address, queue->eop_address, queue->cwsr_address,
 	};
@@ -29,17 +30,24 @@ static void mark_queue(const struct kfd_state *state, const struct queue_record 
 	for (size_t i = 0; i < state->nr_records; i++)
 		for (size_t j = 0; j < ARRAY_SIZE(addresses); j++)
 			marks[i] |= addresses[j] && contains(&state->bos[i], addresses[j]);
+	for (size_t j = 0; j < ARRAY_SIZE(addresses); j++) {
+		uint32_t bo = addresses[j] ? vmm_bo_at(process, addresses[j]) : NO_BO;
+
+		if (bo != NO_BO)
+			marks[bo] = true;
+	}
 }
 
-static int find_queues(const struct kfd_state *state, bool *marks)
+static int find_queues(const struct process *process, bool *marks)
 {
+	const struct kfd_state *state = &process->gpu.state;
 	struct queue_record queue;
 	struct records records;
 	int r = records_begin(state, &records);
 
 	if (!r)
 		while ((r = records_next_queue(&records, &queue)) == 1)
-			mark_queue(state, &queue, marks);
+			mark_queue(process, &queue, marks);
 	return r ? fail(r, "pid %u: its queues cannot be read: %m", state->pid) : 0;
 }
 
@@ -189,7 +197,7 @@ static int find_inherited(struct process *process, const struct vma_bos *bos)
 
 /* ---- all ---- */
 
-static int plan_process(struct process *process)
+static int plan_process(struct process *process, const struct share_request *request, const struct share_names *names)
 {
 	_cleanup_(vma_bos_done) struct vma_bos bos = { 0 };
 	const struct kfd_state *state = &process->gpu.state;
@@ -199,11 +207,13 @@ static int plan_process(struct process *process)
 	process->goes = calloc(state->nr_bos + 1, sizeof(*process->goes));
 	if (!by_queues || !process->goes)
 		return -ENOMEM;
-	err = find_queues(state, by_queues);
-	if (!err)
-		err = vma_bos_sort(state, &bos);
+	err = vma_bos_sort(state, &bos);
 	if (!err)
 		err = find_inherited(process, &bos);
+	if (!err)
+		err = vmm_look(process, request, names);
+	if (!err)
+		err = find_queues(process, by_queues);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
 		struct bo *bo = &state->bos[i];
 		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
@@ -219,13 +229,14 @@ static int plan_process(struct process *process)
 int plan_all(struct cut *cut, struct share_request *request)
 {
 	_cleanup_free_ struct gpu_process **list = NULL;
+	_cleanup_(share_names_done) struct share_names names = { 0 };
 	int err = cut_list(cut, &list, &request->nr_processes);
 
 	request->processes = list;
 	if (!err && request->nr_processes)
-		err = share_find_alone(request);
+		err = share_find_alone(request, &names);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (process_has_kfd(&cut->processes[i]))
-			err = plan_process(&cut->processes[i]);
+			err = plan_process(&cut->processes[i], request, &names);
 	return err;
 }

@@ -22,7 +22,7 @@
 #define RECORDS	      RUN_ROOT SUSPEND_RUN
 #define SHOWN(path)   ((path) + strlen(RUN_ROOT)) /* as the user knows it */
 #define MAGIC	      "amdgpurc"
-#define VERSION	      2
+#define VERSION	      3
 #define NEW	      ".new"
 #define COUNT	      ".count"
 #define STALE_SECONDS 60 /* a record is written in much less */
@@ -37,7 +37,7 @@ struct record_part {
 	void **data;
 	uint64_t size;
 };
-#define NR_PARTS 5
+#define NR_PARTS 7
 
 static void record_parts(struct process *process, struct record_part parts[NR_PARTS])
 {
@@ -49,6 +49,8 @@ static void record_parts(struct process *process, struct record_part parts[NR_PA
 	parts[2] = (struct record_part){ (void **)&state->priv_data, head->priv_size };
 	parts[3] = (struct record_part){ (void **)&process->goes, head->nr_bos * sizeof(*process->goes) };
 	parts[4] = (struct record_part){ (void **)&process->vmas, head->nr_vmas * sizeof(*process->vmas) };
+	parts[5] = (struct record_part){ (void **)&process->handles, head->nr_handles * sizeof(*process->handles) };
+	parts[6] = (struct record_part){ (void **)&process->mappings, head->nr_mappings * sizeof(*process->mappings) };
 }
 
 /* Of the bytes between two fields of the head. */
@@ -199,7 +201,7 @@ int record_write(struct process *process)
 	head->nr_objects = state->nr_objects;
 	head->priv_size = state->priv_data ? state->priv_size : 0;
 	if (!state->devices)
-		head->nr_devices = head->nr_bos = head->nr_vmas = 0;
+		head->nr_devices = head->nr_bos = head->nr_vmas = head->nr_handles = head->nr_mappings = 0;
 	head->parts_crc = parts_crc(process);
 	head->own_crc = own_crc(head);
 	head->crc = fixed_crc(head);

@@ -20,7 +20,7 @@
 #define SUSPEND_MEMORY SUSPEND_RUN "/memory"
 
 /* Why memory stays on the GPU. */
-enum suspend_kept { KEPT_BY_QUEUES, KEPT_BY_SHARING, KEPT_BY_MAPPING, SUSPEND_NR_KEPT };
+enum suspend_kept { KEPT_BY_QUEUES, KEPT_BY_SHARING, KEPT_BY_MAPPING, KEPT_BY_RENDER_NODE, SUSPEND_NR_KEPT };
 
 /* A place among those that wait for memory (line.c). It lasts as long as its file is open. */
 struct suspend_line {

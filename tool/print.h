@@ -14,6 +14,7 @@
 #define TOOL_GOOD 0
 #define TOOL_BAD  1 /* damaged, does not fit, something is in the way */
 #define TOOL_FAIL 2 /* cannot be told; wrong usage */
+#define TOOL_LITTLE 3 /* suspend: the processes are suspended, and less than half of their VRAM is free */
 #define TOOL_RESET 3 /* resume: the processes run, but a reset of a GPU has cost them what had stayed there */
 
 /* To be called first. Warnings of the plugin's code go to standard error from then on, errors to fail_text(). */

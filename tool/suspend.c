@@ -54,9 +54,10 @@ static const struct {
 	const char *key, *why;
 } kept[SUSPEND_NR_KEPT] = {
 	[KEPT_BY_QUEUES] = { "kept_by_queues_bytes", " stays allocated: its queues need it" },
-	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays allocated: it is or may be shared (IPC, dma-buf, VMM)" },
+	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays allocated: it is or may be shared (IPC, dma-buf)" },
 	[KEPT_BY_MAPPING] = { "kept_by_mapping_bytes",
 			      " stays allocated: the kernel does not free it, or its mappings could not be restored" },
+	[KEPT_BY_RENDER_NODE] = { "kept_by_render_node_bytes", " stays allocated: it has no BO of the KFD" },
 };
 
 static void print_kept(const struct suspend_report *report)
@@ -145,6 +146,19 @@ static int look_for_resets(const struct suspend_result *result)
 	return status;
 }
 
+/* The caller wants the room. */
+static int look_for_room(const struct suspend_result *result)
+{
+	uint64_t freed = 0, left = 0;
+
+	for (size_t i = 0; i < result->nr; i++) {
+		freed += result->reports[i].freed_bytes;
+		for (size_t j = 0; j < SUSPEND_NR_KEPT; j++)
+			left += result->reports[i].kept_bytes[j];
+	}
+	return freed < left ? TOOL_LITTLE : TOOL_GOOD;
+}
+
 static int do_work(const struct suspend_work *work)
 {
 	struct suspend_result result = { 0 };
@@ -157,7 +171,7 @@ static int do_work(const struct suspend_work *work)
 			: suspend_back(&work->target, work->wait_seconds, &settings, &result);
 	if (!err)
 		print_result(&result, work->out);
-	status = err ? TOOL_FAIL : look_for_resets(&result);
+	status = err ? TOOL_FAIL : work->out ? look_for_room(&result) : look_for_resets(&result);
 	free(result.reports);
 	return is_nothing(err) ? TOOL_NOTHING : status;
 }

@@ -655,11 +655,16 @@ tool_run() {
 	"$top/build/amdgpu-checkpoint" "$@" >"$work/tool.out" 2>&1
 }
 
+# tool_suspend ARG...: also where less than half of the VRAM is freed, which is status 3
+tool_suspend() {
+	tool_run suspend "$@" || [ $? -eq 3 ] || fail "suspend: $(<"$work/tool.out")"
+}
+
 # job_suspend ARG...; job_resume ARG...: all processes of the job
 job_suspend() {
 	local used freed
 	used=$(vram_used)
-	tool_run suspend "$@" "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
+	tool_suspend "$@" "${job_pids[@]}"
 	freed=$("$top/build/amdgpu-checkpoint" --json state "${job_pids[@]}" |
 		grep -o '"vram_bytes": *[0-9]*' | awk '{ sum += $NF } END { printf "%d", sum }')
 	wait_until 10 vram_below $((used - freed + 1)) ||

@@ -37,6 +37,7 @@ int collect_all(struct survey *survey)
 
 #define NEVER { fail(); return -ENOSYS; }
 int collect_bos(struct survey *survey) { NEVER }
+int collect_known_handles(struct survey *survey) { NEVER }
 int references_explain(struct survey *survey, const struct buffer *buffer) { NEVER }
 bool references_of_tasks(const struct references *references, uint64_t inode) { NEVER }
 
@@ -134,9 +135,10 @@ TEST(before_6_8_nothing_gets_away_without_exports)
 TEST(before_6_8_no_process_is_suspended)
 {
 	const struct share_request request = { .one_dmabuf = false };
+	struct share_names names = { 0 };
 
 	log_clear();
-	assert_int_equal(share_find_alone(&request), -EOPNOTSUPP);
+	assert_int_equal(share_find_alone(&request, &names), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "before Linux 6.8 the kernel does not tell who else has a buffer"));
 }
 

@@ -33,9 +33,11 @@
 #define MINOR	     128u
 #define KFD	     5
 #define RENDER	     6
-#define NR_BOS	     7
+#define NR_BOS	     8
 #define MAX_BOS	     64
 #define NR_VMAS	     2
+#define NR_HANDLES   8 /* numbers of the render file */
+#define FILLER	     UINT32_MAX
 #define PAGE	     4096u
 #define CGROUP_ABOVE "/sys/fs/cgroup/engine"
 #define HOME	     CGROUP_ABOVE "/job"
@@ -61,10 +63,18 @@ struct mapping {
 	int key;
 };
 
+struct handle {
+	bool there, is_mapped[2];
+	uint32_t bo; /* its number, or FILLER */
+};
+
 static struct model {
 	struct buffer bos[MAX_BOS]; /* ascending numbers */
 	size_t nr;
 	struct mapping vmas[NR_VMAS];
+	struct handle handles[NR_HANDLES];
+	bool shares_file;	/* a forked child has the render file, too */
+	bool is_ring_in_vmm;
 	bool is_traced; /* by another command */
 	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
@@ -133,6 +143,7 @@ static void make_one(void)
 		{ true, true, 0x50000, 8 * PAGE, 7, VRAM, 17, 0x500000 },
 		{ true, true, 0x60000, PAGE, 8, VRAM, 18, 0x600000 },
 		{ true, false, 0x70000, 2 * PAGE, 11, VRAM, 21, 0x700000 },
+		{ true, false, 0, 4 * PAGE, 13, VRAM, 23, 0x800000 },
 	};
 
 	memcpy(model->bos, bos, sizeof(bos));
@@ -144,6 +155,10 @@ static void make_one(void)
 		(struct mapping){ 0x30000, 0x30000 + 16 * PAGE, bos[2].offset, PROT_READ | PROT_WRITE, false, true, 0 };
 	model->vmas[1] =
 		(struct mapping){ 0x50000, 0x50000 + 4 * PAGE, bos[4].offset + 4 * PAGE, PROT_READ, false, false, 3 };
+	/* Of GTT, of VMM at two addresses, of VRAM with an address, with gaps. */
+	model->handles[2] = (struct handle){ .there = true, .bo = 1 };
+	model->handles[4] = (struct handle){ true, { true, true }, 13 };
+	model->handles[6] = (struct handle){ .there = true, .bo = 3 };
 	model->next_offset = 0x10000000;
 	model->room = 1 << 20;
 	for (size_t i = 0; i < NR_BOS; i++)
@@ -190,6 +205,8 @@ static bool is_whole(const char **why)
 		    is->offset - model->bos[2 + 2 * i].offset != then->offset - fresh_one()->bos[2 + 2 * i].offset)
 			*why = "mapping";
 	}
+	if (memcmp(model->handles, fresh_one()->handles, sizeof(model->handles)))
+		*why = "handles";
 	if (!model->has_token)
 		*why = "metadata";
 	if (model->in_call)
@@ -473,18 +490,20 @@ int task_take_file(pid_t pid, int number)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/kfd.%d", directory, pid);
+	snprintf(path, sizeof(path), "%s/%s.%d", directory, number == KFD ? "kfd" : "render", pid);
 	return __real_open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
 }
 
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
-	static struct task_file files[MAX_NR];
+	static struct task_file files[2 * MAX_NR];
 
 	*ret = (struct task_files){ .files = files };
 	for (size_t i = 0; i < nr; i++)
-		if (!models[pids[i] - PID].no_kfd)
+		if (!models[pids[i] - PID].no_kfd) {
 			files[ret->count++] = (struct task_file){ pids[i], KFD, task_take_file(pids[i], KFD), 0 };
+			files[ret->count++] = (struct task_file){ pids[i], RENDER, task_take_file(pids[i], RENDER), MINOR };
+		}
 	free(pids);
 	return 0;
 }
@@ -523,8 +542,8 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 
 /* ---- the KFD ---- */
 
-/* Of each process a file of its own. */
-static pid_t pid_of_kfd(int fd)
+/* Of each process a file of its own, and of each buffer a dma-buf. */
+static pid_t number_of(int fd)
 {
 	char path[32], to[PATH_MAX] = "";
 
@@ -556,7 +575,7 @@ int kfd_unpause(int fd)
 {
 	const char *why;
 
-	select_pid(pid_of_kfd(fd));
+	select_pid(number_of(fd));
 	POINT();
 	if (!model->queues_stand)
 		return -EINVAL;
@@ -570,6 +589,14 @@ int kfd_unpause(int fd)
 static void put_u32(uint8_t *at, uint32_t value)
 {
 	memcpy(at, &value, sizeof(value));
+}
+
+static int open_dmabuf(uint32_t number)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/buffer.%u", directory, number);
+	return __real_open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
 }
 
 /* As the kernel lays it out: process, devices, BOs, a queue with its ring in the buffer with number 8. */
@@ -594,12 +621,12 @@ static int take_state(struct kfd_state *state)
 			.offset = bo->offset,
 			.gpu_id = GPU,
 			.alloc_flags = bo->flags,
-			.dmabuf_fd = open("/dev/null", O_RDONLY | O_CLOEXEC),
+			.dmabuf_fd = open_dmabuf(bo->number),
 		};
 		put_u32(at + 8, bo->number);
 		put_u32(at + 12, bo->is_mapped ? GPU : 0);
 	}
-	memcpy(at + 8, &(uint64_t){ 0x60000 }, 8);
+	memcpy(at + 8, &(uint64_t){ model->is_ring_in_vmm ? 0x911000 : 0x60000 }, 8);
 	put_u32(at + 64, GPU);
 	put_u32(at + 68, QUEUE_TYPE_SDMA);
 	return 0;
@@ -666,7 +693,132 @@ int drm_count_losses(int fd, uint32_t *ret)
 	return 0;
 }
 
-STUB(int, gem_import, (int fd, int dmabuf_fd, uint32_t *ret), 0)
+STUB(int, drm_count_objects, (int fd, uint32_t *ret), 0)
+STUB(void, render_objects_done, (struct render_objects *objects), free(objects->mappings))
+
+/* ---- the render file ---- */
+
+static struct buffer *find_buffer(uint32_t number)
+{
+	for (size_t i = 0; i < model->nr; i++)
+		if (model->bos[i].number == number)
+			return &model->bos[i];
+	return NULL;
+}
+
+static struct handle *handle_of(int fd, uint32_t handle)
+{
+	select_pid(number_of(fd));
+	assert_true(handle < NR_HANDLES);
+	if (!model->held)
+		say_wrong("handles change while the process may run");
+	return &model->handles[handle];
+}
+
+int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
+{
+	select_pid(number_of(fd));
+	POINT();
+	*ret = NULL;
+	*ret_nr = 0;
+	for (uint32_t i = 0; i < NR_HANDLES; i++)
+		if (model->handles[i].there)
+			array_add(*ret, *ret_nr, (struct gem_entry){ i, false });
+	return 0;
+}
+
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
+{
+	bool is_filler = handle_of(fd, handle)->bo == FILLER;
+
+	*ret = (struct gem_info){ .size = is_filler ? PAGE : 4 * PAGE, .domains = is_filler ? 2 : 4 };
+	return 0;
+}
+
+static uint64_t address_of(int i)
+{
+	return i ? 0x910000 : 0x900000;
+}
+
+int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
+{
+	const struct handle *of = handle_of(fd, handle);
+
+	POINT();
+	for (int i = 0; i < 2; i++)
+		if (of->is_mapped[i])
+			array_add(objects->mappings, objects->nr_mappings,
+				  (struct gem_mapping){ .handle = handle, .va = address_of(i), .size = 4 * PAGE });
+	return 0;
+}
+
+static int change_mapping(int fd, const struct gem_mapping *mapping, bool map)
+{
+	struct handle *handle = handle_of(fd, mapping->handle);
+	bool *is_mapped = &handle->is_mapped[mapping->va == address_of(1)];
+
+	POINT();
+	if (!handle->there || handle->bo != 13)
+		say_wrong("a mapping of handle %u changes, which is none of VMM", mapping->handle);
+	if (*is_mapped == map)
+		return map ? -EINVAL : -ENOENT;
+	*is_mapped = map;
+	done();
+	return 0;
+}
+
+STUB(int, gem_map, (int fd, const struct gem_mapping *mapping), change_mapping(fd, mapping, true))
+STUB(int, gem_unmap, (int fd, const struct gem_mapping *mapping), change_mapping(fd, mapping, false))
+
+int gem_close(int fd, uint32_t number)
+{
+	struct handle *handle = handle_of(fd, number);
+
+	POINT();
+	if (!handle->there)
+		say_wrong("handle %u is closed, and is not there", number);
+	if (handle->bo != FILLER && !find_buffer(handle->bo))
+		say_wrong("buffer %u is freed before its handle is closed", handle->bo);
+	*handle = (struct handle){ 0 };
+	done();
+	return 0;
+}
+
+static int add_handle(int fd, uint32_t bo, uint32_t *ret)
+{
+	for (*ret = 1; *ret < NR_HANDLES; ++*ret)
+		if (bo != FILLER && handle_of(fd, *ret)->there && handle_of(fd, *ret)->bo == bo)
+			return 0;
+	for (*ret = 1; handle_of(fd, *ret)->there;)
+		++*ret;
+	*handle_of(fd, *ret) = (struct handle){ .there = true, .bo = bo };
+	done();
+	return 0;
+}
+
+/* In a file of the command's own: for metadata. */
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
+{
+	char path[32], to[PATH_MAX] = "";
+
+	POINT();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_true(readlink(path, to, sizeof(to) - 1) > 0);
+	return strcmp(to, "/dev/null") ? add_handle(fd, (uint32_t)number_of(dmabuf_fd), ret) : 0;
+}
+
+int gem_create_page(int fd, uint32_t *ret)
+{
+	POINT();
+	return add_handle(fd, FILLER, ret);
+}
+
+int task_file_holder(pid_t pid, int number, uint32_t minor, pid_t *ret)
+{
+	select_pid(pid);
+	*ret = model->shares_file ? CHILD : 0;
+	return point();
+}
 
 /* Of the only buffer with a token. */
 int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share)
@@ -680,7 +832,30 @@ int gem_set_metadata(int fd, uint32_t handle, const struct kfd_share *share)
 
 STUB(int, share_begin, (struct share_request *request, const struct driver_release *driver), point())
 
-int share_find_alone(const struct share_request *request)
+void share_names_done(struct share_names *names)
+{
+	free(names->list);
+}
+
+int share_compare_names(const void *a, const void *b)
+{
+	const struct share_name *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->handle > y->handle) - (x->handle < y->handle);
+}
+
+static size_t place_of(const struct share_request *request, pid_t pid)
+{
+	size_t i = 0;
+
+	while (request->files->files[i].pid != pid || request->files->files[i].number != RENDER)
+		i++;
+	return i;
+}
+
+int share_find_alone(const struct share_request *request, struct share_names *ret)
 {
 	POINT();
 	for (size_t n = 0; n < request->nr_processes; n++) {
@@ -690,16 +865,13 @@ int share_find_alone(const struct share_request *request)
 		for (size_t i = 0; i < process->state.nr_bos; i++)
 			process->state.bos[i].is_alone = model->alone[i];
 		process->state.bos[2].share.metadata_size = 4;
+		for (uint32_t i = 0; i < NR_HANDLES; i++)
+			if (model->handles[i].there && find_buffer(model->handles[i].bo))
+				array_add(ret->list, ret->nr,
+					  (struct share_name){ place_of(request, process->file.pid), i, n,
+							       (size_t)(find_buffer(model->handles[i].bo) - model->bos) });
 	}
 	return 0;
-}
-
-static struct buffer *find_buffer(uint32_t number)
-{
-	for (size_t i = 0; i < model->nr; i++)
-		if (model->bos[i].number == number)
-			return &model->bos[i];
-	return NULL;
 }
 
 /* By process and number; in memory that outlives the command. */
@@ -959,6 +1131,9 @@ static int64_t free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
 		return -EBUSY;
 	if (bo->contents && disk_of(model)[bo->number] != bo->contents)
 		say_wrong("buffer %u is freed, and its contents are not saved", bo->number);
+	for (uint32_t handle = 0; handle < NR_HANDLES; handle++)
+		if (model->handles[handle].there && model->handles[handle].bo == bo->number)
+			say_wrong("buffer %u is freed, and handle %u holds its memory", bo->number, handle);
 	model->has_token = model->has_token && bo->number != 3;
 	__atomic_add_fetch(&model->room, bo->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM ? bo->size : 0, __ATOMIC_SEQ_CST);
 	memmove(&model->bos[i], &model->bos[i + 1], (model->nr - i - 1) * sizeof(*model->bos));
@@ -1262,9 +1437,10 @@ TEST(a_suspended_process_has_freed_what_is_its_own_alone)
 	assert_non_null(find_buffer(4));
 	assert_non_null(find_buffer(8));
 	assert_true(model->vmas[0].is_covered && model->vmas[1].is_covered);
+	assert_true(model->handles[2].there && !model->handles[4].there && !model->handles[6].there);
 	assert_int_equal(suspend_ask(PID, &info), 0);
 	assert_int_equal(info.state, STATE_SUSPENDED);
-	assert_int_equal(info.report.freed_bytes, (4 + 16 + 8 + 2) * PAGE);
+	assert_int_equal(info.report.freed_bytes, (4 + 16 + 8 + 2 + 4) * PAGE);
 	assert_int_equal(info.report.kept_bytes[KEPT_BY_QUEUES], PAGE);
 	assert_int_equal(info.report.kept_bytes[KEPT_BY_SHARING], PAGE);
 	/* Another suspend refuses it. */
@@ -1288,6 +1464,59 @@ TEST(a_buffer_that_a_child_has_mapped_stays)
 	assert_null(find_buffer(7));
 	assert_int_equal(suspend_ask(PID, &info), 0);
 	assert_int_equal(info.report.kept_bytes[KEPT_BY_SHARING], (1 + 16) * PAGE);
+	complete(0);
+}
+
+static void expect_stay(enum suspend_kept why, uint64_t bytes)
+{
+	struct suspend_info info;
+
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.report.kept_bytes[why], bytes);
+	assert_non_null(find_buffer(13));
+	assert_true(model->handles[4].there && model->handles[4].is_mapped[1]);
+	complete(0);
+}
+
+/* The child could take a number meanwhile. */
+TEST(buffers_stay_whose_render_file_another_process_has)
+{
+	make_process();
+	model->shares_file = true;
+	expect_stay(KEPT_BY_SHARING, (1 + 16 + 4) * PAGE);
+}
+
+TEST(a_buffer_stays_that_a_queue_needs_at_the_address_of_a_handle)
+{
+	make_process();
+	model->is_ring_in_vmm = true;
+	expect_stay(KEPT_BY_QUEUES, 4 * PAGE);
+}
+
+TEST(an_object_of_the_render_node_alone_is_counted)
+{
+	struct suspend_info info;
+
+	make_process();
+	model->handles[7] = (struct handle){ .there = true, .bo = 99 };
+	fresh[0].handles[7] = model->handles[7];
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(suspend_ask(PID, &info), 0);
+	assert_int_equal(info.report.kept_bytes[KEPT_BY_RENDER_NODE], 4 * PAGE);
+	complete(0);
+}
+
+/* Somebody has let it run, and it has taken the number of a handle. */
+TEST(a_handle_that_a_continued_process_has_made_is_left_alone)
+{
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->handles[4] = (struct handle){ .there = true, .bo = 99 };
+	assert_int_equal(run(resume_once, 0, 0), 1);
+	expect_nothing_wrong(0);
+	assert_true(model->handles[4].there && model->handles[4].bo == 99 && is_held());
+	model->handles[4].there = false;
 	complete(0);
 }
 

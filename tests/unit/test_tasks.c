@@ -294,4 +294,36 @@ TEST(stopped_tasks_end_with_their_tracer)
 	close(pipe_fds[0]);
 }
 
+static pid_t start_asker(int file, int other, pid_t child)
+{
+	pid_t asker = fork(), holder = -1;
+	uint32_t zero = minor(ZERO_DEVICE), full = minor(FULL_DEVICE);
+
+	assert_true(asker >= 0);
+	if (!asker)
+		_exit(task_file_holder(getppid(), file, zero, &holder) || holder != child ||
+		      task_file_holder(getppid(), other, zero, &holder) || holder ||
+		      task_file_holder(getppid(), file, full, &holder) || holder);
+	return asker;
+}
+
+/* A forked child has one of two files. */
+TEST(another_process_with_the_file_is_found)
+{
+	int file = open("/dev/zero", O_RDWR), other, status;
+	pid_t child = fork();
+
+	assert_true(file >= 0 && child >= 0);
+	while (!child)
+		pause();
+	other = open("/dev/zero", O_RDWR);
+	assert_true(other >= 0);
+	assert_true(waitpid(start_asker(file, other, child), &status, 0) > 0);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(file);
+	close(other);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
 UNIT_MAIN(NULL, NULL)

@@ -155,6 +155,53 @@ static int tokens_check(struct share_process *me)
 	return err ? err : token_look(me, 1, false);
 }
 
+/* ---- VMM of a size ---- */
+
+#define BALLAST_WORDS (LARGE_BYTES * 2 / sizeof(uint64_t))
+
+static uint64_t *ballast;
+
+static uint64_t ballast_word(uint64_t i)
+{
+	return (i + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+/* As hipMemCreate, hipMemMap and hipMemSetAccess make it, for GPU and CPU; each word differs. */
+static int ballast_setup(struct share_process *me)
+{
+	struct share_objects *o = &me->objects;
+	int file = me->gpus[0].gpu->render_fd;
+	struct kfd_bo *bo = &o->bos[o->nr_bos];
+	uint32_t handle;
+	uint64_t va;
+	void *p;
+	int err = kfd_bo_alloc_bare(&me->kfd, me->gpus[0].gpu, KFD_MEMORY_VRAM_PUBLIC, 2 * LARGE_BYTES, bo);
+
+	err = err ? err : gem_import_bo(file, &me->kfd, bo, &handle);
+	if (err)
+		return err;
+	o->nr_bos++;
+	o->handles[o->nr_handles++] = (struct share_handle){ .file = file, .handle = handle, .size_bytes = 2 * LARGE_BYTES };
+	err = share_map_gpu(me, 0, file, NULL, handle, 0, (unsigned int)(2 * LARGE_BYTES / KFD_PAGE_SIZE), GEM_READ | GEM_WRITE,
+			    &va);
+	err = err ? err : gem_map_cpu(file, handle, NULL, 2 * LARGE_BYTES, PROT_READ | PROT_WRITE, &p);
+	if (err)
+		return err;
+	ballast = p;
+	for (uint64_t i = 0; i < BALLAST_WORDS; i++)
+		ballast[i] = ballast_word(i);
+	return 0;
+}
+
+static int ballast_check(struct share_process *me)
+{
+	for (uint64_t i = 0; i < BALLAST_WORDS; i++)
+		if (ballast[i] != ballast_word(i))
+			return report(EIO, "process %u: word %llu of its VMM memory is %#llx", me->number, (unsigned long long)i,
+				      (unsigned long long)ballast[i]);
+	return 0;
+}
+
 /* ---- a process that ends later, of which nothing may stay ---- */
 
 /* It has no view, and in the second case handles of the others' buffers. */
@@ -389,12 +436,15 @@ const struct share_case share_cases[] = {
 	{ "apart", "two buffers that pass for one: both processes fail", 2, 1, 0, { STEPS({ BO, 0, VISIBLE }) }, NULL, NULL },
 
 	{ "vmm", "memory without address, a handle, mappings of parts", 1, 1, 0, { VMM_ALL }, NULL, NULL },
+	{ "vmm-large", "the same beside 128 MiB of VMM", 1, 1, 0, { VMM_ALL }, ballast_setup, ballast_check },
 	{ "vmm-handle", "the same, held by the handle only", 1, 1, SHARE_SECOND, { VMM_ALL }, NULL, NULL },
 	{ "vmm-far", "handles in the files of both GPUs", 1, 2, 0,
 	  { STEPS({ BARE, 0, GTT, 0 }, { HANDLE_OF, 0, 1, 20 }, { HANDLE_OF, 0, 0, 0 }, PARTS(0, 0), PARTS_CPU(0, 0),
 		  { MAP, 0, 1, 1, 20, 2, 9, RWX },
 		  { BARE, 1, GTT, 1 }, { HANDLE_OF, 1, 0, 21 }, { HANDLE_OF, 1, 1, 1 }, PARTS(1, 1), PARTS_CPU(1, 1),
 		  { MAP, 1, 0, 0, 21, 2, 9, RWX }, { DROP, 1 }) }, NULL, NULL },
+	{ "vmm-far-vram", "a handle of VRAM in the file of another GPU", 1, 2, 0,
+	  { STEPS({ BARE, 0, VISIBLE, 0 }, { HANDLE_OF, 0, 1, 20 }, { HANDLE_OF, 0, 0, 0 }, PARTS(0, 0)) }, NULL, NULL },
 	/* Buffer 0: only a handle, exported by it, and the other has the open dma-buf, as ROCm 7.14; 1: KFD BOs, one bare. */
 	{ "vmm-shared", "two processes", 2, 1, 0,
 	  { STEPS({ BARE, 0, VISIBLE }, { HANDLE_OF, 0, 0, 0 }, PARTS(0, 0), PARTS_CPU(0, 0),

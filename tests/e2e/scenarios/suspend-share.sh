@@ -13,7 +13,7 @@ for case in ipc ipc-far; do
 	expect_verified
 	process_shape >"$work/shape"
 	for pid in "${job_pids[@]}"; do
-		tool_run suspend "$pid" || fail "suspend: $(<"$work/tool.out")"
+		tool_suspend "$pid"
 		grep -q 'may be shared' "$work/tool.out" || fail "nothing is said of what stays: $(<"$work/tool.out")"
 		tool_run resume "$pid" || fail "resume: $(<"$work/tool.out")"
 		job_goes
@@ -35,13 +35,13 @@ stays() {
 	for pid in "${job_pids[@]}" all; do
 		[ "$pid" != all ] || pid=${job_pids[*]}
 		# shellcheck disable=SC2086
-		tool_run suspend $pid || fail "suspend: $(<"$work/tool.out")"
+		tool_suspend $pid
 		[ "$(vram_used)" -eq "$vram" ] || fail "$(vram_used) bytes of VRAM are in use, not $vram as before: $(<"$work/tool.out")"
 		# shellcheck disable=SC2086
 		tool_run resume $pid || fail "resume: $(<"$work/tool.out")"
 		expect_unharmed
 	done
-	tool_run suspend "${job_pids[0]}" || fail "suspend: $(<"$work/tool.out")"
+	tool_suspend "${job_pids[0]}"
 	grep -q 'may be shared' "$work/tool.out" || fail "nothing is said of what stays: $(<"$work/tool.out")"
 	tool_run resume "${job_pids[0]}" || fail "resume: $(<"$work/tool.out")"
 	expect_unharmed
