@@ -33,9 +33,14 @@ ports_are_free() {
 	[ -z "$(ss -Htan state time-wait)" ]
 }
 
-# ranks_end: all sums were right; rocm-smi's library leaves its locks
-ranks_end() {
-	job_end
+# ranks_have_ended: nothing of them is left but the locks of rocm-smi's library
+ranks_have_ended() {
 	rm -f /dev/shm/rocm_smi_renderD*
 	expect_no_objects
+}
+
+# ranks_end: all sums were right
+ranks_end() {
+	job_end
+	ranks_have_ended
 }
