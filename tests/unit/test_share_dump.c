@@ -18,6 +18,7 @@ static bool can_export;
 static char steps[64]; /* what was done, a letter each */
 static struct holder found[2];
 static size_t nr_found;
+static bool may_look;
 
 bool kfd_can_export(int kfd)
 {
@@ -36,10 +37,24 @@ int collect_all(struct survey *survey)
 }
 
 #define NEVER { fail(); return -ENOSYS; }
-int collect_bos(struct survey *survey) { NEVER }
-int collect_known_handles(struct survey *survey) { NEVER }
-int references_explain(struct survey *survey, const struct buffer *buffer) { NEVER }
-bool references_of_tasks(const struct references *references, uint64_t inode) { NEVER }
+#define ONLY_LOOKS { assert_true(may_look); return 0; }
+
+/* For a suspend; the first is the BO. */
+int collect_bos(struct survey *survey)
+{
+	assert_true(may_look);
+	return array_add(survey->holders, survey->nr_holders, found[0]);
+}
+
+int collect_known_handles(struct survey *survey)
+{
+	for (size_t i = 1; i < nr_found; i++)
+		assert_int_equal(array_add(survey->holders, survey->nr_holders, found[i]), 0);
+	return 0;
+}
+
+STUB(int, references_explain, (struct survey *survey, const struct buffer *buffer), (assert_true(may_look), 1))
+STUB(bool, references_of_tasks, (const struct references *references, uint64_t inode), false)
 
 int references_read(struct survey *survey)
 {
@@ -73,15 +88,15 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
 
 STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 
-int drm_open_minor(uint32_t minor) { NEVER }
-int drm_minor_is_amd(uint32_t minor) { NEVER }
+STUB(int, drm_open_minor, (uint32_t minor), (assert_true(may_look), open("/dev/null", O_RDONLY | O_CLOEXEC)))
+int drm_minor_is_amd(uint32_t minor) ONLY_LOOKS
 int gem_create_page(int fd, uint32_t *ret) { NEVER }
 int gem_export(int fd, uint32_t handle, bool read_only) { NEVER }
-int gem_import(int fd, int dmabuf_fd, uint32_t *ret) { NEVER }
-int gem_offset(int fd, uint32_t handle, uint64_t *ret) { NEVER }
-int gem_ask(int fd, uint32_t handle, struct gem_info *ret) { NEVER }
-int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) { NEVER }
-int gem_close(int fd, uint32_t handle) { NEVER }
+int gem_import(int fd, int dmabuf_fd, uint32_t *ret) ONLY_LOOKS
+int gem_offset(int fd, uint32_t handle, uint64_t *ret) ONLY_LOOKS
+int gem_ask(int fd, uint32_t handle, struct gem_info *ret) ONLY_LOOKS
+int gem_get_metadata(int fd, uint32_t handle, struct kfd_share *ret) ONLY_LOOKS
+int gem_close(int fd, uint32_t handle) ONLY_LOOKS
 
 /* A dump of one process with one BO. */
 static int dump(uint32_t flags, bool one_dmabuf, bool check_partners)
@@ -161,6 +176,47 @@ TEST(before_6_8_what_may_have_been_exported_is_refused)
 	nr_found = 0;
 	assert_int_equal(dump(ALLOCATED, false, false), 0);
 	assert_int_equal(dump(KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL, false, true), 0);
+}
+
+/* A BO that was exported, and a handle of it. */
+static bool is_alone(size_t file, bool is_import, struct share_names *ret)
+{
+	struct bo bo = { .size = 12288, .gpu_id = 0x1111, .alloc_flags = ALLOCATED };
+	struct gpu_process image = { .file.pid = 7, .state = { .nr_bos = 1, .nr_records = 1, .bos = &bo } }, *process = &image;
+	struct topology_node node = { 0 };
+	const struct topology machine = { .nr_nodes = 1, .nodes = { &node } };
+	struct task_file list[] = { { .pid = 7, .minor = 128 }, { .pid = 9, .minor = 128 } };
+	const struct task_files files = { .files = list, .count = 2 };
+	const struct share_request request = {
+		.processes = &process, .nr_processes = 1, .files = &files, .machine = &machine, .fresh_inode = FRESH,
+		.one_dmabuf = true,
+	};
+
+	topology_node_set(&node, TOPOLOGY_GPU_ID, 0x1111);
+	topology_node_set(&node, TOPOLOGY_DRM_RENDER_MINOR, 128);
+	found[0] = (struct holder){ .inode = FRESH - 1, .kind = HOLDER_BO, .minor = 128, .dmabuf_fd = 5 };
+	found[1] = (struct holder){ .inode = FRESH - 1, .kind = HOLDER_HANDLE, .minor = 128, .dmabuf_fd = -1, .file = file,
+				    .handle = 3, .is_import = is_import };
+	nr_found = 2;
+	may_look = true;
+	assert_int_equal(share_find_alone(&request, ret), 0);
+	may_look = false;
+	assert_int_equal(ret->nr, 1);
+	assert_int_equal(ret->list[0].handle, 3);
+	assert_int_equal(ret->list[0].file, file);
+	assert_int_equal(ret->list[0].bo, 0);
+	share_names_done(ret);
+	*ret = (struct share_names){ 0 };
+	return bo.is_alone;
+}
+
+TEST(a_bo_with_handles_of_its_process_on_its_gpu_is_alone)
+{
+	struct share_names names = { 0 };
+
+	assert_true(is_alone(0, false, &names));
+	assert_false(is_alone(1, false, &names)); /* in a file of another process */
+	assert_false(is_alone(0, true, &names));  /* of another GPU */
 }
 
 UNIT_MAIN(NULL, NULL)
