@@ -343,10 +343,13 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
 	int err;
 
+	alarm(target->timeout_seconds);
 	suspend_clean();
 	err = cut_read_machine(&cut);
 	if (!err)
 		err = cut_prepare(&cut, target, dir, &ret->times);
+	/* What is freed from here on may have other users when it is wanted back. */
+	alarm(0);
 	for (size_t i = 0; !err && i < cut.nr; i++) {
 		cut.processes[i].head.was_stopped &= hold_is_stopped(&cut.processes[i].hold);
 		err = record_set(&cut.processes[i], PHASE_CHANGING);

@@ -265,6 +265,7 @@ static void put_off_end(bool put_off)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGALRM);
 	sigprocmask(put_off ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 

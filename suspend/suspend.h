@@ -38,6 +38,8 @@ struct suspend_target {
 	const char *follows; /* for suspend_out(): the cgroup whose freeze is the reason, noted with the processes;
 				NULL: none */
 	bool by_stop;	     /* the reason is that a signal has stopped them, in that cgroup */
+	unsigned int timeout_seconds; /* for suspend_out(): SIGALRM ends the caller when it has not freed anything by then; 0:
+					 it takes as long as it takes */
 	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
 				suspend, and no others */
 	const struct suspend_line *line; /* for suspend_back() that is tried again and again: its place; NULL: it has one

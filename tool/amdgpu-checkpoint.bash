@@ -15,29 +15,31 @@ _amdgpu_checkpoint() {
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case $word in
-		show | verify | match | check | doctor | suspend | resume | follow | state) command=$word && break ;;
+		show | verify | match | check | doctor | suspend | resume | follow | state | toggle | get-state) command=$word && break ;;
 		esac
 	done
 	COMPREPLY=()
 	case $previous in
-	--machine | --images-dir | -D | --dir | --wait) return ;;
+	--machine | --images-dir | -D | --dir | --wait | --timeout) return ;;
 	--cgroup)
 		compopt -o nospace 2>/dev/null
 		mapfile -t COMPREPLY < <(cd /sys/fs/cgroup && compgen -d -P / -S / -- "${current#/}")
 		return
 		;;
 	esac
+	[ "$previous" = --until ] && mapfile -t COMPREPLY < <(compgen -W "running suspended" -- "$current") && return
 	case $current$command in
 	-*match) words="--json --machine" ;;
 	-*check | -*doctor) words="--json --images-dir" ;;
-	-*suspend) words="--json --dir --tree --cgroup" ;;
+	-*suspend) words="--json --dir --timeout --tree --cgroup" ;;
 	-*resume) words="--json --wait --tree --cgroup" ;;
 	-*follow) words="--dir --stopped --cgroup" ;;
-	-*show | -*verify | -*state) words="--json" ;;
+	-*get-state | -*show | -*verify | -*toggle) words="--json" ;;
+	-*state) words="--json --until --wait" ;;
 	-*) words="--json --help --version" ;;
-	*check | *suspend) words=$(_amdgpu_checkpoint_gpu_pids) ;;
+	*check | *suspend | *toggle | *get-state) words=$(_amdgpu_checkpoint_gpu_pids) ;;
 	*resume | *state) words=$(_amdgpu_checkpoint_suspended) ;;
-	"$current") words="show verify match check doctor suspend resume follow state" ;;
+	"$current") words="show verify match check doctor suspend resume follow state toggle get-state" ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }

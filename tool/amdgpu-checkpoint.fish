@@ -10,7 +10,7 @@ function __amdgpu_checkpoint_suspended
 end
 
 set -l command complete -c amdgpu-checkpoint
-set -l none not __fish_seen_subcommand_from show verify match check doctor suspend resume follow state
+set -l none not __fish_seen_subcommand_from show verify match check doctor suspend resume follow state toggle get-state
 
 $command -f
 $command -n "$none" -a show -d 'what is in the images'
@@ -22,11 +22,13 @@ $command -n "$none" -a suspend -d 'free the GPU memory of running processes'
 $command -n "$none" -a resume -d 'undo suspend'
 $command -n "$none" -a follow -d 'suspend the processes of frozen cgroups'
 $command -n "$none" -a state -d 'which processes are suspended'
+$command -n "$none" -a toggle -d 'suspend, or resume'
+$command -n "$none" -a get-state -d 'running, locked, checkpointed or failed'
 $command -n "$none" -s h -l help -d help
 $command -n "$none" -s V -l version -d version
 
 $command -n '__fish_seen_subcommand_from show verify match' -F
-$command -n '__fish_seen_subcommand_from check suspend' -a '(__amdgpu_checkpoint_gpu_pids)'
+$command -n '__fish_seen_subcommand_from check suspend toggle get-state' -a '(__amdgpu_checkpoint_gpu_pids)'
 $command -n '__fish_seen_subcommand_from resume state' -a '(__amdgpu_checkpoint_suspended)'
 
 $command -n 'not __fish_seen_subcommand_from follow' -l json -d 'output for programs'
@@ -36,4 +38,6 @@ $command -n '__fish_seen_subcommand_from suspend follow' -s D -l dir -rF -d 'whe
 $command -n '__fish_seen_subcommand_from suspend resume' -l tree -d 'with all descendants'
 $command -n '__fish_seen_subcommand_from suspend resume follow' -l cgroup -rF -d 'all processes in a cgroup and below it'
 $command -n '__fish_seen_subcommand_from follow' -l stopped -d 'also what a signal stops'
-$command -n '__fish_seen_subcommand_from resume' -l wait -x -d 'seconds to wait for memory'
+$command -n '__fish_seen_subcommand_from resume state' -l wait -x -d 'seconds to wait for memory'
+$command -n '__fish_seen_subcommand_from suspend' -l timeout -x -d 'seconds, then the processes run on'
+$command -n '__fish_seen_subcommand_from state' -l until -x -a 'running suspended' -d 'wait until all are'

@@ -22,6 +22,8 @@ _amdgpu_checkpoint() {
 		'resume:undo suspend'
 		'follow:suspend the processes of frozen cgroups'
 		'state:which processes are suspended'
+		'toggle:suspend, or resume'
+		'get-state:running, locked, checkpointed or failed'
 	)
 	local -a json=('--json[output for programs]')
 	local -a dir=('(-D --dir)'{-D,--dir}'[where buffer data go]:directory:_files -/')
@@ -37,10 +39,11 @@ _amdgpu_checkpoint() {
 		match) _arguments $json "--machine[another machine's topology]:directory:_files -/" '1:directory or archive:_files' ;;
 		check) _arguments $json '--images-dir[where a dump would write]:directory:_files -/' '1:pid:_amdgpu_checkpoint_gpu_pids' ;;
 		doctor) _arguments $json '--images-dir[where a dump would write]:directory:_files -/' ;;
-		suspend) _arguments $json $dir $tree $cgroup '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
+		suspend) _arguments $json $dir '--timeout[then the processes run on]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
 		resume) _arguments $json '--wait[seconds to wait for memory]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_suspended' ;;
 		follow) _arguments $dir '--stopped[also what a signal stops]' $cgroup ;;
-		state) _arguments $json '*:pid:_amdgpu_checkpoint_suspended' ;;
+		toggle | get-state) _arguments $json '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
+		state) _arguments $json '--until[wait until all are]:state:(running suspended)' '--wait[at most so long]:seconds:' '*:pid:_amdgpu_checkpoint_suspended' ;;
 		esac
 		;;
 	esac

@@ -17,7 +17,9 @@ struct arguments {
 	size_t nr_pids;
 	const char *dir;	/* suspend, follow: where contents go; NULL: into memory */
 	const char *cgroup;	/* likewise: all processes below that directory; NULL: not said */
-	const char *wait;	/* resume: seconds; NULL: not said */
+	const char *wait;	/* resume, state: seconds; NULL: not said */
+	const char *timeout;	/* suspend: likewise */
+	const char *until;	/* state: that of which it waits; NULL: it does not */
 	bool tree;		/* and all descendants */
 	bool stopped;		/* follow: also what a signal stops */
 	const char *images_dir; /* where a dump would write; NULL: not said */
@@ -32,6 +34,8 @@ int command_check(const struct arguments *arguments);
 int command_suspend(const struct arguments *arguments);
 int command_follow(const struct arguments *arguments);
 int command_state(const struct arguments *arguments);
+int command_toggle(const struct arguments *arguments);
+int command_get_state(const struct arguments *arguments);
 /* Lets queues of a process run again that a killed criu has left stopped. */
 int resume_queues(int pid);
 int command_resume(const struct arguments *arguments);
@@ -48,6 +52,11 @@ struct suspend_work {
 /* Does it, says what has become of them, and takes back what a child that fails or is killed leaves half way. */
 #define TOOL_NOTHING 4 /* another status: none of them is suspended */
 int suspend_in_child(const struct suspend_work *work);
+
+/* The number in the text of that option, NULL: 0. */
+int seconds_of(const char *option, const char *text, unsigned int *ret);
+/* What "state" says of processes, none: of all of which there is a record. */
+int print_states(const struct arguments *arguments);
 
 /* The directory of a cgroup that the user names. */
 int cgroup_path(const char *cgroup, char path[PATH_MAX]);

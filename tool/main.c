@@ -22,7 +22,8 @@ static const char help[] =
 	"  suspend PID...       free GPU memory of running processes and keep them stopped\n"
 	"  resume  PID...       undo suspend; also restart queues left stopped by a killed criu\n"
 	"  follow               suspend processes while their cgroup is frozen\n"
-	"  state   [PID...]     list suspended processes\n\n"
+	"  state   [PID...]     list suspended processes\n"
+	"  toggle, get-state    in the words of cuda-checkpoint\n\n"
 	"  --json               print one JSON object: amdgpu-checkpoint-json(5)\n"
 	"  -h, --help           this help; with a command, its options\n"
 	"  -V, --version\n\n"
@@ -52,13 +53,17 @@ static const struct command {
 	  "\n  --machine DIR     a copy of another machine's /sys/class/kfd/kfd/topology\n" },
 	{ "check", command_check, PID, "check [--images-dir DIR] PID", "\n" IMAGES_HELP },
 	{ "doctor", command_doctor, NOTHING, "doctor [--images-dir DIR]", "\n" IMAGES_HELP },
-	{ "suspend", command_suspend, PIDS, "suspend [-D DIR] [--tree] PID... | --cgroup PATH",
-	  "\n" DIR_HELP TREE_HELP CGROUP_HELP },
+	{ "suspend", command_suspend, PIDS, "suspend [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n" DIR_HELP "  --timeout SECONDS leave the processes running when it takes longer\n" TREE_HELP CGROUP_HELP },
 	{ "resume", command_resume, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
 	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
 	{ "follow", command_follow, NOTHING, "follow [-D DIR] [--stopped] --cgroup PATH",
 	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also those that SIGSTOP stops, until SIGCONT\n" },
-	{ "state", command_state, PIDS, "state [PID...]", "" },
+	{ "state", command_state, PIDS, "state [PID...] | --until STATE [--wait SECONDS] PID...",
+	  "\n  --until STATE     wait until all are running or suspended\n"
+	  "  --wait SECONDS    at most so long\n" },
+	{ "toggle", command_toggle, PIDS, "toggle PID...", "" },
+	{ "get-state", command_get_state, PIDS, "get-state PID...", "" },
 };
 
 static int parse_pid(const char *text, int *ret)
@@ -136,7 +141,7 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 	const struct command *command = argc ? find_command(argv[0]) : NULL;
 
 	if (!argc)
-		return complain("which command? show, verify, match, check, doctor, suspend, resume, follow, state (--help says more)");
+		return complain("which command? show, verify, match, check, doctor, suspend, resume, follow, state, toggle, get-state (--help says more)");
 	if (!command)
 		return complain("there is no command \"%s\" (--help says more)", argv[0]);
 	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))
@@ -145,6 +150,10 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("--machine works with match only");
 	if (arguments->stopped && command->run != command_follow)
 		return complain("--stopped works with follow only");
+	if (arguments->timeout && command->run != command_suspend)
+		return complain("--timeout works with suspend only");
+	if (arguments->until && command->run != command_state)
+		return complain("--until works with state only");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
 		return complain("--images-dir works with check and doctor only");
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
@@ -190,6 +199,8 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 		{ "stopped", no_argument, NULL, AT(stopped) },
 		{ "cgroup", required_argument, NULL, AT(cgroup) },
 		{ "wait", required_argument, NULL, AT(wait) },
+		{ "timeout", required_argument, NULL, AT(timeout) },
+		{ "until", required_argument, NULL, AT(until) },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },

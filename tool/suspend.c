@@ -231,6 +231,11 @@ int suspend_in_child(const struct suspend_work *asked)
 		_exit(run_child(&work));
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM && !take_back(&work)) {
+		complain("%u seconds are over (--timeout): nothing is suspended, the processes run again",
+			 work.target.timeout_seconds);
+		return TOOL_BAD;
+	}
 	if (!WIFEXITED(status))
 		return complain("was killed%s",
 				take_back(&work) ? ": run \"amdgpu-checkpoint resume\" to go on"
@@ -238,20 +243,27 @@ int suspend_in_child(const struct suspend_work *asked)
 	return WEXITSTATUS(status);
 }
 
+int seconds_of(const char *option, const char *text, unsigned int *ret)
+{
+	const char *end = "";
+	uint64_t seconds = 0;
+
+	if (text && (parse_digits(text, 10, 1u << 30, &end, &seconds) || *end))
+		return complain("%s wants a number of seconds", option);
+	*ret = (unsigned int)seconds;
+	return TOOL_GOOD;
+}
+
 /* TOOL_NOTHING: there is more to say; else the child has said all. */
 static int run(const struct arguments *arguments, bool out)
 {
 	struct suspend_work work = { .dir = arguments->dir, .out = out };
-	const char *end = "";
-	uint64_t wait_seconds = 0;
 	char path[PATH_MAX];
 	int status;
 
-	if (parse_target(arguments, path, &work.target))
+	if (parse_target(arguments, path, &work.target) || seconds_of("--wait", arguments->wait, &work.wait_seconds) ||
+	    seconds_of("--timeout", arguments->timeout, &work.target.timeout_seconds))
 		return TOOL_FAIL;
-	if (arguments->wait && (parse_digits(arguments->wait, 10, 1u << 30, &end, &wait_seconds) || *end))
-		return complain("--wait wants a number of seconds");
-	work.wait_seconds = (unsigned int)wait_seconds;
 	status = suspend_in_child(&work);
 	if (status != TOOL_NOTHING)
 		_exit(status);
@@ -349,7 +361,7 @@ static int print_state(pid_t pid)
 	return TOOL_GOOD;
 }
 
-int command_state(const struct arguments *arguments)
+int print_states(const struct arguments *arguments)
 {
 	_cleanup_free_ int *all = NULL;
 	const int *pids = arguments->pids;

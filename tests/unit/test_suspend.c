@@ -105,6 +105,8 @@ static struct run {
 	unsigned int nr_points, die_at, fail_at;
 	unsigned int kill_at; /* the second process is killed */
 	bool no_room;
+	bool is_slow; /* copies take 30 s */
+	unsigned int timeout_seconds;
 	uint32_t reset_minor; /* of the last resume's report */
 	char wrong[256];
 } * now;
@@ -921,6 +923,8 @@ STUB(void, memory_ask_room, (struct memory_room *ret), (void)(ret->bytes = UINT6
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
 	       struct content_tally *tally)
 {
+	if (now->is_slow)
+		sleep(30);
 	POINT();
 	models[0].copies++;
 	for (size_t i = 0; i < nr_processes; i++)
@@ -1303,11 +1307,20 @@ static int suspend_once(void)
 {
 	const struct suspend_target target = {
 		.pids = pids, .nr = (size_t)now->nr, .follows = CGROUP_ABOVE, .by_stop = by_stop, .id = 0x5eed,
+		.timeout_seconds = now->timeout_seconds,
 	};
 	struct suspend_result result = { 0 };
 	int err = suspend_out(&target, contents, &settings, &result);
 
 	free(result.reports);
+	return err;
+}
+
+static int suspend_and_linger(void)
+{
+	int err = suspend_once();
+
+	sleep(2);
 	return err;
 }
 
@@ -1341,7 +1354,7 @@ static int run(int (*what)(void), unsigned int die_at, unsigned int fail_at)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	for (int i = 0; i < now->nr; i++)
 		models[i].held = false;
-	return WIFSIGNALED(status) ? (assert_int_equal(WTERMSIG(status), SIGKILL), -1) : WEXITSTATUS(status);
+	return WIFSIGNALED(status) ? (assert_int_equal(WTERMSIG(status), now->timeout_seconds ? SIGALRM : SIGKILL), -1) : WEXITSTATUS(status);
 }
 
 static void expect_nothing_wrong(unsigned int at)
@@ -2194,6 +2207,26 @@ TEST(what_an_engine_has_frozen_is_frozen_until_it_thaws_it)
 		expect_whole(0);
 		assert_true(model->frozen[own] && !model->frozen[!own]);
 	}
+}
+
+/* Nothing of it is freed by then; a suspend that is in time is not ended afterwards. */
+TEST(a_suspend_that_takes_too_long_leaves_the_process_running)
+{
+	const char *why;
+
+	make_process();
+	now->timeout_seconds = 1;
+	now->is_slow = true;
+	assert_int_equal(run(suspend_once, 0, 0), -1);
+	now->is_slow = false;
+	assert_true(is_whole(&why));
+	complete(0);
+	make_process();
+	now->timeout_seconds = 1;
+	assert_int_equal(run(suspend_and_linger, 0, 0), 0);
+	now->timeout_seconds = 0;
+	assert_true(is_frozen());
+	complete(0);
 }
 
 static void suspend_stopped(void)

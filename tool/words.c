@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What agents ask for in the words of NVIDIA's cuda-checkpoint: toggle, get-state; and state, which waits.
+ * The states have the same meanings, as far as there is one (amdgpu-checkpoint(8)). Nothing here touches a process.
+ */
+#include <unistd.h>
+
+#include "amdgpu_plugin_util.h"
+#include "kernel/kernel.h"
+#include "tool/commands.h"
+
+#define LOOK_USEC 100000
+
+/* ---- waiting ---- */
+
+/* TOOL_GOOD: all have it; TOOL_BAD: not yet; TOOL_FAIL: never, which has been said. */
+static int look_at_all(const struct arguments *arguments, enum suspend_state wanted)
+{
+	struct suspend_info info;
+	int status = TOOL_GOOD;
+
+	for (size_t i = 0; i < arguments->nr_pids; i++) {
+		if (suspend_ask(arguments->pids[i], &info))
+			return complain_failure();
+		if (info.state == STATE_GONE)
+			return complain("pid %d: has ended while it was suspended", arguments->pids[i]);
+		if (info.state != wanted)
+			status = TOOL_BAD;
+	}
+	return status;
+}
+
+/* With --until. TOOL_BAD: in vain. */
+static int wait_for_state(const struct arguments *arguments)
+{
+	bool is_suspended = arguments->until && !strcmp(arguments->until, "suspended");
+	double began = monotonic_seconds();
+	unsigned int seconds;
+	int status = TOOL_GOOD;
+
+	if (!arguments->until)
+		return TOOL_GOOD;
+	if (!is_suspended && strcmp(arguments->until, "running"))
+		return complain("--until wants running or suspended");
+	if (!arguments->nr_pids)
+		return complain("--until wants pids");
+	if (seconds_of("--wait", arguments->wait, &seconds))
+		return TOOL_FAIL;
+	while ((status = look_at_all(arguments, is_suspended ? STATE_SUSPENDED : STATE_RUNNING)) == TOOL_BAD &&
+	       (!arguments->wait || monotonic_seconds() < began + seconds))
+		usleep(LOOK_USEC);
+	return status;
+}
+
+int command_state(const struct arguments *arguments)
+{
+	int waited = wait_for_state(arguments), status = waited == TOOL_FAIL ? TOOL_FAIL : print_states(arguments);
+
+	return status == TOOL_GOOD ? waited : status;
+}
+
+/* ---- cuda-checkpoint's words ---- */
+
+/* Half way without a command at work: only resume helps. */
+static const char *word_of(const struct suspend_info *info, pid_t pid)
+{
+	if (info->state == STATE_SUSPENDED)
+		return "checkpointed";
+	if (info->state == STATE_HALF)
+		return proc_status(pid, "TracerPid", 10) ? "locked" : "failed";
+	return info->state == STATE_GONE ? "failed" : "running";
+}
+
+int command_get_state(const struct arguments *arguments)
+{
+	struct suspend_info info;
+	int status = TOOL_GOOD;
+
+	if (!arguments->nr_pids)
+		return complain("get-state wants pids");
+	print_array("processes");
+	for (size_t i = 0; i < arguments->nr_pids; i++) {
+		if (suspend_ask(arguments->pids[i], &info)) {
+			status = complain_failure();
+			continue;
+		}
+		print_object(NULL);
+		print_number("pid", NULL, (uint64_t)arguments->pids[i]);
+		print_string("state", "", word_of(&info, arguments->pids[i]));
+		print_text("\n");
+		print_end();
+	}
+	print_end();
+	return status;
+}
+
+/* All the same way: those that differ are for suspend and resume. */
+int command_toggle(const struct arguments *arguments)
+{
+	struct suspend_info info;
+	size_t nr_suspended = 0;
+
+	if (!arguments->nr_pids)
+		return complain("toggle wants pids");
+	for (size_t i = 0; i < arguments->nr_pids; i++) {
+		if (suspend_ask(arguments->pids[i], &info))
+			return complain_failure();
+		nr_suspended += info.state != STATE_RUNNING;
+	}
+	if (nr_suspended && nr_suspended < arguments->nr_pids)
+		return complain("some of them are suspended, others are not: say suspend or resume");
+	return nr_suspended ? command_resume(arguments) : command_suspend(arguments);
+}
