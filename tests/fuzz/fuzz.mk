@@ -18,7 +18,7 @@ fuzz_topology_SRCS := $(topology_SRCS)
 fuzz_records_SRCS := $(addprefix kernel/,queues.c standin.c state.c) $(topology_SRCS)
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 # The command but for its main(), and what it calls of the plugin.
-fuzz_tool_SRCS := $(filter-out $(addprefix tool/,main.c check.c doctor.c resume.c suspend.c follow.c),$(wildcard tool/*.c)) \
+fuzz_tool_SRCS := $(filter-out $(addprefix tool/,main.c check.c doctor.c resume.c suspend.c follow.c words.c),$(wildcard tool/*.c)) \
 	$(sort $(image_SRCS) $(match_SRCS) host/settings.c host/options.c content/layout.c kernel/state.c kernel/limits.c kernel/mes.c \
 	kernel/queues.c kernel/driver.c kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
 fuzz_tool_LDLIBS = $(TOOL_LDLIBS)
