@@ -127,8 +127,9 @@ int share_table_borrow(struct share_table *table, struct share_open *open, uint3
 			return err;
 	}
 	/* This process may not have as many files as were published. */
-	return is_place_open(open, place) ? open->fds[place - open->place] :
-					    fail(-EMFILE, "cannot take the dma-buf of buffer %u: %m", buffer);
+	if (!is_place_open(open, place))
+		return fail(-EMFILE, "cannot take the dma-buf of buffer %u: %m", buffer);
+	return open->fds[place - open->place];
 }
 
 int share_table_get(struct share_table *table, uint32_t buffer)

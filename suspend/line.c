@@ -160,7 +160,8 @@ void vram_leave(struct cut *cut)
 	if (!cut->keeps_line)
 		suspend_line_leave(&cut->line);
 	else if (!cut->lacks_room && cut->line.fd >= 0 && ftruncate(cut->line.fd, 0))
-		pr_warn("%s: its place among those that wait for memory cannot be cleared: %m\n", SUSPEND_RUN);
+		pr_warn("%s: its place among those that wait for memory cannot be cleared: %s\n", SUSPEND_RUN,
+			strerror(errno));
 }
 
 /* ---- what is there ---- */

@@ -129,7 +129,8 @@ int vmm_look(struct process *process, const struct share_request *request, const
 			continue;
 		err = look_at_file(process, request, names, i);
 		if (err)
-			fail(err, "pid %d: cannot ask its renderD%u for its handles: %m", process->head.pid, file->minor);
+			err = fail(err, "pid %d: cannot ask its renderD%u for its handles: %m", process->head.pid,
+				   file->minor);
 	}
 	return err;
 }
@@ -178,8 +179,8 @@ static int for_each_file(struct process *process, int (*act)(struct render_file 
 		fd = file.fd = task_take_file(process->head.pid, file.handles->number);
 		err = fd < 0 ? fd : act(&file);
 		if (err && err != -ENOMEM)
-			fail(err, "pid %d: cannot change the handles of its descriptor %d: %m", process->head.pid,
-			     file.handles->number);
+			err = fail(err, "pid %d: cannot change the handles of its descriptor %d: %m", process->head.pid,
+				   file.handles->number);
 	}
 	return err;
 }
