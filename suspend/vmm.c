@@ -222,14 +222,20 @@ static int close_handle(const struct render_file *file, const struct suspend_han
 	return err ? err : gem_close(file->fd, handle->handle);
 }
 
-static int close_handles(struct render_file *file)
+static int for_each_freed(const struct render_file *file,
+			  int (*act)(const struct render_file *file, const struct suspend_handle *handle))
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < file->nr; i++)
 		if (is_freed(file->process, &file->handles[i]))
-			err = close_handle(file, &file->handles[i]);
+			err = act(file, &file->handles[i]);
 	return err;
+}
+
+static int close_handles(struct render_file *file)
+{
+	return for_each_freed(file, close_handle);
 }
 
 int vmm_free(struct process *process)
@@ -262,12 +268,7 @@ static int close_handle_again(const struct render_file *file, const struct suspe
 
 static int close_handles_again(struct render_file *file)
 {
-	int err = 0;
-
-	for (size_t i = 0; !err && i < file->nr; i++)
-		if (is_freed(file->process, &file->handles[i]))
-			err = close_handle_again(file, &file->handles[i]);
-	return err;
+	return for_each_freed(file, close_handle_again);
 }
 
 int vmm_free_again(struct process *process)
