@@ -332,6 +332,20 @@ expect_right() {
 	expect_verified
 }
 
+stands_still() {
+	local generation
+	generation=$(state_get "$job" generation)
+	sleep 0.5
+	[ "$(state_get "$job" generation)" = "$generation" ]
+}
+
+# is_held WHEN: it lives, and does not compute
+is_held() {
+	sleep 0.3
+	alive "${job_pids[0]}" || fail "$1: the job has run without its memory"
+	stands_still || fail "$1: the job runs"
+}
+
 # job_end: the job checks everything once more, frees everything without an error and ends
 job_end() {
 	local file

@@ -32,13 +32,6 @@ expect_home() {
 	[ "$(sort -n "$leaf/cgroup.procs")" = "$(printf '%s\n' "${job_pids[@]}" | sort -n)" ] || fail "not all are in $leaf"
 }
 
-stands_still() {
-	local generation
-	generation=$(state_get "$job" generation)
-	sleep 0.5
-	[ "$(state_get "$job" generation)" = "$generation" ]
-}
-
 is_frozen() {
 	grep -q '^frozen 1' "$1/cgroup.events"
 }

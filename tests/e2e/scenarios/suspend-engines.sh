@@ -11,20 +11,6 @@
 # shellcheck source=tests/e2e/engines.sh
 . "$top/tests/e2e/engines.sh"
 
-stands_still() {
-	local generation
-	generation=$(state_get "$job" generation)
-	sleep 0.5
-	[ "$(state_get "$job" generation)" = "$generation" ]
-}
-
-# is_held WHEN: it lives, and does not compute
-is_held() {
-	sleep 0.3
-	alive "${job_pids[0]}" || fail "$1: the job has run without its memory"
-	stands_still || fail "$1: the job runs"
-}
-
 # group_do WHAT: by the container's cgroup
 group_do() {
 	tool_run "$1" --cgroup "$cgroup" || fail "$1: $(<"$work/tool.out")"

@@ -23,20 +23,6 @@ is_in_state() {
 	grep -q "^State:.[$1]" "/proc/${job_pids[0]}/status"
 }
 
-stands_still() {
-	local generation
-	generation=$(state_get "$job" generation)
-	sleep 0.5
-	[ "$(state_get "$job" generation)" = "$generation" ]
-}
-
-# is_held WHEN: it lives, and does not compute
-is_held() {
-	sleep 0.3
-	alive "${job_pids[0]}" || fail "$1: the job has run without its memory"
-	stands_still || fail "$1: the job runs"
-}
-
 # is_foreground: the terminal's process group is the job's
 is_foreground() {
 	[ "$(ps -o tpgid= -p "${job_pids[0]}" | tr -d ' ')" = "${job_pids[0]}" ]
@@ -56,6 +42,12 @@ shell_job() {
 	wait_until 60 grep -qs '^phase running' "$job" || fail "the job does not start: $(tail -n 3 "$screen")"
 	job_pids=("$(state_get "$job" pid)")
 	is_foreground || fail "the job is not in the foreground"
+}
+
+shell_job_end() {
+	kill -TERM "${job_pids[0]}"
+	wait_until "$job_limit" no_process "${job_pids[0]}" || fail "the job does not end: $(state_get "$job" phase)"
+	[ "$(state_get "$job" phase)" = "done" ] || fail "the job's end: $(job_message)"
 }
 
 shell_job --vram 1M --extra reads
@@ -104,9 +96,7 @@ expect_right
 types 'fg\n'
 wait_until 10 is_foreground || fail "fg has no effect"
 expect_right
-kill -TERM "${job_pids[0]}"
-wait_until "$job_limit" no_process "${job_pids[0]}" || fail "the job does not end: $(state_get "$job" phase)"
-[ "$(state_get "$job" phase)" = "done" ] || fail "the job's end: $(job_message)"
+shell_job_end
 
 # The shell sees that a job with one thread stops. Then it is in the background.
 shell_job --vram 1M
@@ -118,9 +108,7 @@ expect_right
 types 'fg\n'
 wait_until 10 is_foreground || fail "one thread: fg has no effect"
 expect_right
-kill -TERM "${job_pids[0]}"
-wait_until "$job_limit" no_process "${job_pids[0]}" || fail "the job does not end: $(state_get "$job" phase)"
-[ "$(state_get "$job" phase)" = "done" ] || fail "the job's end: $(job_message)"
+shell_job_end
 types 'exit\n'
 exec 5>&-
 wait "$terminal"
