@@ -16,6 +16,7 @@
 #include "match/match.h"
 #include "pages/pages.h"
 #include "share/share.h"
+#include "stopped/stopped.h"
 
 /* A task with state on GPUs. */
 struct shared_task {

@@ -4,8 +4,6 @@
 #define KERNEL_KERNEL_H
 
 #include "kernel/driver.h"
-#include "kernel/hold.h"
-#include "kernel/inject.h"
 #include "kernel/kfd.h"
 #include "kernel/machine.h"
 #include "kernel/mes.h"

@@ -101,13 +101,6 @@ void turn_end(int claims);
  */
 int mount_memory(const char *path);
 
-/* Memory that the caller may still use for such files. */
-struct memory_room {
-	uint64_t bytes;	   /* UINT64_MAX: not known */
-	char by[PATH_MAX]; /* what has the least: "the machine", or the directory of a cgroup */
-};
-void memory_ask_room(struct memory_room *ret);
-
 /* ---- device nodes: recognised and opened wherever the caller is ---- */
 
 /*

@@ -58,42 +58,4 @@ struct mes_step {
  */
 int mes_plan(const struct queue_record *queues, size_t nr, struct mes_step **ret, size_t *ret_nr);
 
-/*
- * Makes them in process @pid, whose threads the caller traces and stand still, after RESUME. @kfd: a file of the
- * caller's own. 0, or -errno after fail(): the process is not to run then.
- */
-int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr);
-
-/* ---- SDMA queues that the caller holds, so that others get the numbers that they had ---- */
-
-struct sdma_slot {
-	uint32_t gpu_id, number, doorbell; /* actual gpu id; the caller's number of the queue */
-};
-
-struct sdma_buffer {
-	uint64_t handle;
-	uint32_t gpu_id; /* actual */
-};
-
-struct sdma_slots {
-	int kfd;
-	struct sdma_slot *held;
-	size_t nr;
-	struct sdma_buffer *buffers;
-	size_t nr_buffers;
-};
-
-/*
- * Takes what is free up to those that SDMA queues of @queues had. *slots begins as zeros, and sdma_slots_done() follows
- * whatever comes. @kfd: a file of the caller's own, borrowed. 0, or -errno after fail(): -EBUSY where another process
- * has one of them.
- */
-int sdma_slots_take(int kfd, const struct queue_record *queues, size_t nr, struct sdma_slots *slots);
-
-/* The next SDMA queue that anybody makes on its GPU is that of @queue; nothing for other queues. 0, or -errno after
- * fail(). */
-int sdma_slots_let_go(struct sdma_slots *slots, const struct queue_record *queue);
-
-void sdma_slots_done(struct sdma_slots *slots);
-
 #endif

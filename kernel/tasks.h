@@ -146,13 +146,4 @@ void vma_bos_done(struct vma_bos *bos);
  */
 const struct bo *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);
 
-/* ---- private memory that several processes still share (copy on write) ---- */
-
-/*
- * Gives a stopped task, which the caller may trace, pages of its own in the parts of @ranges that it may write: what a
- * write of it would do, with the same contents. 0 or -errno of the first page for which that failed, no message; the
- * others are written all the same.
- */
-int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
-
 #endif

@@ -6,6 +6,7 @@
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
 #include "share/share.h"
+#include "stopped/stopped.h"
 #include "suspend/suspend.h"
 
 /* ---- the record (record.c) ---- */

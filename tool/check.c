@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "host/host.h"
 #include "kernel/kernel.h"
+#include "stopped/stopped.h"
 #include "tool/commands.h"
 
 struct task {

@@ -15,6 +15,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
+#include "stopped/stopped.h"
 #include "tool/commands.h"
 
 #define LOCK	       "/run/amdgpu-checkpoint-follow.lock"

@@ -4,7 +4,7 @@
 # Of the objects of the unit programs, which are made with the same sanitizers.
 tool_objects = $(call objects,unit-asan,$(1) amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c) \
 	$(BUILD)/plugin/amdgpu_plugin_version.o
-TOOL_CHECK_SOURCES := $(wildcard $(addsuffix /*.c,tool suspend checkpoint share pages match image kernel host content)) amdgpu_plugin_drm.c
+TOOL_CHECK_SOURCES := $(wildcard $(addsuffix /*.c,tool suspend checkpoint share pages match image stopped kernel host content)) amdgpu_plugin_drm.c
 MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.c objects.c nodes.c) \
 	content/crc32c.c kernel/state.c kernel/sysfs.c
 

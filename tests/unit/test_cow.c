@@ -14,7 +14,7 @@
 
 #include "unit.h"
 #include "amdgpu_plugin_util.h"
-#include "kernel/tasks.h"
+#include "stopped/memory.h"
 #include "log_stub.h"
 
 #define PAGES 9u

@@ -10,6 +10,7 @@
 #include "unit.h"
 #include "kernel/kernel.h"
 #include "log_stub.h"
+#include "stopped/stopped.h"
 #include "tool/commands.h"
 
 #define ABOVE "/sys/fs/cgroup/engine"

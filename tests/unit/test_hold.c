@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "unit.h"
-#include "kernel/hold.h"
+#include "stopped/hold.h"
 #include "log_stub.h"
 
 #define NR_THREADS 300

@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "unit.h"
-#include "kernel/inject.h"
+#include "stopped/inject.h"
 #include "log_stub.h"
 
 #define ROUNDS 300

@@ -9,11 +9,12 @@
 
 #include "unit.h"
 #include "amdgpu_plugin_util.h"
-#include "kernel/inject.h"
 #include "kernel/kfd.h"
 #include "kernel/machine.h"
 #include "kernel/mes.h"
 #include "kernel/tasks.h"
+#include "stopped/inject.h"
+#include "stopped/recreate.h"
 #include "log_stub.h"
 #include "machine_text.h"
 #include "records_fixture.h"

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "unit.h"
-#include "kernel/kernel.h"
 #include "log_stub.h"
 #include "remove_all.h"
+#include "stopped/stopped.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 #define MIB	(1ull << 20)

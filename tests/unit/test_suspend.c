@@ -24,6 +24,7 @@
 #include "pages/pages.h"
 #include "remove_all.h"
 #include "share/share.h"
+#include "stopped/stopped.h"
 #include "suspend/suspend.h"
 
 #define PID	     5242880 /* and those after it: more than Linux has */

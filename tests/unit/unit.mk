@@ -37,12 +37,12 @@ test_vma_SRCS := checkpoint/vma.c kernel/vma.c share/files.c amdgpu_plugin_topol
 test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/driver.c kernel/queues.c kernel/state.c $(topology_SRCS)
-test_mes_SRCS := kernel/mes.c kernel/driver.c kernel/queues_again.c kernel/sdma_slots.c kernel/state.c $(topology_SRCS)
+test_mes_SRCS := kernel/mes.c kernel/driver.c stopped/recreate.c stopped/sdma_slots.c kernel/state.c $(topology_SRCS)
 test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=call_ioctl
 test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/state.c amdgpu_plugin_topology.c
-test_cow_SRCS := kernel/cow.c
+test_cow_SRCS := stopped/cow.c
 test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_exceptions_SRCS := checkpoint/exceptions.c kernel/state.c $(topology_SRCS)
 test_exceptions_LDFLAGS := -Wl,--wrap=ioctl
@@ -93,12 +93,12 @@ test_device_SRCS := kernel/device.c kernel/mount.c
 test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
 test_tasks_LDFLAGS := -Wl,--wrap=statx
-test_hold_SRCS := kernel/hold.c
-test_inject_SRCS := kernel/inject.c kernel/hold.c kernel/rlimits.c
+test_hold_SRCS := stopped/hold.c
+test_inject_SRCS := stopped/inject.c stopped/hold.c stopped/rlimits.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_suspend_SRCS := $(wildcard suspend/*.c) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
 test_suspend_LDFLAGS := $(foreach call,kill open mkdir rmdir rename unlink fopen list_numbers readlink stat_quietly,-Wl,--wrap=$(call))
-test_room_SRCS := kernel/room.c
+test_room_SRCS := stopped/room.c
 test_room_LDFLAGS := -Wl,--wrap=open -Wl,--wrap=fopen
 test_record_SRCS := suspend/record.c suspend/place.c suspend/resets.c kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
 test_record_LDFLAGS := $(foreach call,open mkdir rmdir unlink access rename fstatfs fstatvfs proc_status,-Wl,--wrap=$(call))

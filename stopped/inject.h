@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* System calls that a stopped thread is made to make: the KFD takes most of its ioctls from the process itself alone.
  */
-#ifndef KERNEL_INJECT_H
-#define KERNEL_INJECT_H
+#ifndef STOPPED_INJECT_H
+#define STOPPED_INJECT_H
 
 #include <stdbool.h>
 #include <stddef.h>

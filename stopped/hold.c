@@ -15,8 +15,8 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "kernel/hold.h"
-#include "kernel/inject.h"
+#include "stopped/hold.h"
+#include "stopped/inject.h"
 #include "amdgpu_plugin_util.h"
 
 #define WAIT_USEC 1000

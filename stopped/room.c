@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include "kernel/hold.h"
-#include "kernel/machine.h"
+#include "stopped/hold.h"
+#include "stopped/memory.h"
 #include "amdgpu_plugin_util.h"
 
 #define CGROUPS "/sys/fs/cgroup"

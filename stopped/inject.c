@@ -35,8 +35,8 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "kernel/hold.h"
-#include "kernel/inject.h"
+#include "stopped/hold.h"
+#include "stopped/inject.h"
 #include "amdgpu_plugin_util.h"
 
 #define CODE_SEGMENT_64 0x33 /* of the kernel's ABI */

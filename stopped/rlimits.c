@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
-#include "kernel/inject.h"
+#include "stopped/inject.h"
 #include "amdgpu_plugin_util.h"
 
 /* What the process uses of it is a line of /proc/PID/status; NULL: the errno alone tells. */

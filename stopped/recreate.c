@@ -19,11 +19,8 @@
 #include <sys/syscall.h>
 
 #include "amdgpu_plugin_util.h"
-#include "kernel/inject.h"
-#include "kernel/kfd.h"
-#include "kernel/machine.h"
-#include "kernel/mes.h"
-#include "kernel/tasks.h"
+#include "stopped/inject.h"
+#include "stopped/recreate.h"
 
 #define ROLL_SECONDS 10 /* in which a queue has to take a step */
 #define POLL_USEC    20

@@ -8,9 +8,7 @@
 #include <fcntl.h>
 
 #include "amdgpu_plugin_util.h"
-#include "kernel/kfd.h"
-#include "kernel/machine.h"
-#include "kernel/mes.h"
+#include "stopped/recreate.h"
 
 /* Where their ring and their indices are, each in a buffer of its own: the driver wants that. */
 #define MEMORY_AT    (1ull << 32)

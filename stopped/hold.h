@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Processes that are stopped: seized by the calling thread and, when that ends, by the freezer of a cgroup. */
-#ifndef KERNEL_HOLD_H
-#define KERNEL_HOLD_H
+#ifndef STOPPED_HOLD_H
+#define STOPPED_HOLD_H
 
 #include <limits.h>
 #include <stdbool.h>

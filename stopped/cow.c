@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #include "amdgpu_plugin_util.h"
-#include "kernel/tasks.h"
+#include "stopped/memory.h"
 
 #define PAGEMAP_SWAPPED (1ull << 62)
 #define PAGEMAP_PRESENT (1ull << 63)
