@@ -40,7 +40,7 @@ int runtime_find(pid_t pid, struct kfd_state *state)
 		told = has_exception_address(memory, &queue);
 	}
 	state->runtime_enabled = told;
-	pr_warn("pid %d: a trap handler that ROCm has set is not saved, so that restored kernels go on after a failed assertion\n", pid);
+	pr_warn("pid %d: a trap handler that ROCm has set is not saved, so that restored kernels continue after a failed assertion\n", pid);
 	return 0;
 }
 

@@ -18,7 +18,7 @@ static int refuse_marked(const int *pids, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (task_find_mark(pids[i], -1) >= 0)
-			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is not there: resume it first "
+			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is freed: resume it first "
 				    "(\"amdgpu-checkpoint resume %d\")", pids[i], pids[i]);
 	return 0;
 }

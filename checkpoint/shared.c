@@ -185,7 +185,7 @@ static void remove_left_cgroup(const struct shared_cgroup *cgroup)
 		err = unlinkat(dir, cgroup->name, AT_REMOVEDIR) ? -errno : 0;
 	}
 	if (err && err != -ENOENT)
-		pr_warn("the cgroup %s stays behind: %s\n", cgroup->name, strerror(-err));
+		pr_warn("the cgroup %s could not be removed: %s\n", cgroup->name, strerror(-err));
 }
 
 void shared_free(struct shared *shared)

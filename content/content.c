@@ -254,7 +254,7 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	err = watch_init(&watch, options, nr_gpus, dump);
 	if (err) {
 		watch_done(&watch);
-		return fail(err, "copying the contents of %zu GPUs: %m", nr_gpus);
+		return fail(err, "copying the buffer data of %zu GPUs: %m", nr_gpus);
 	}
 	fail_clear();
 	run_gpus(&watch);

@@ -57,7 +57,7 @@ static struct place place_in_bo(const struct lanes *lanes, uint64_t file_off)
 		snprintf(place.text, sizeof(place.text), "BO %u, byte %" PRIu64, lanes->gpu->bos[piece.bo].index,
 			 piece.bo_off);
 	else
-		snprintf(place.text, sizeof(place.text), "end of the contents");
+		snprintf(place.text, sizeof(place.text), "end of the buffer data");
 	return place;
 }
 

@@ -273,7 +273,7 @@ int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
 
 	if (!err && !*ret_nr)
 		err = -EMFILE; /* this process may not have more */
-	return err ? fail(err, "cannot get kept device file %d back: %m", token) : 0;
+	return err ? fail(err, "cannot get device file %d from criu again: %m", token) : 0;
 }
 
 int criu_keep_file(int fd)
@@ -302,7 +302,7 @@ int criu_let_go(void)
 		int err = bundle < 0 ? bundle : bundle_empty(bundle);
 
 		if (err && err != -EAGAIN)
-			return fail(err, "cannot let go of kept device file %d: %m", kept->tokens[i]);
+			return fail(err, "cannot close device file %d that criu holds: %m", kept->tokens[i]);
 	}
 	return 0;
 }

@@ -29,7 +29,7 @@ enum setting_type { TYPE_FLAG, TYPE_SIZE, TYPE_MAP, TYPE_PATH, TYPE_SECONDS };
 /* The man page has the same words, which a test compares. */
 static const char *const accepted[] = {
 	[TYPE_FLAG] = "0/1, yes/no, true/false, on/off",
-	[TYPE_SIZE] = ("bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), cut to whole pages, at least one; 0: "
+	[TYPE_SIZE] = ("bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), rounded down to whole pages, at least one; 0: "
 		       "built-in default"),
 	[TYPE_MAP] = "SAVED=LOCAL,... each a gpu id (decimal or 0x hex), renderD128, or a PCI address like 0000:c1:00.0",
 	[TYPE_PATH] = "absolute path of a file, FIFO or device; empty: none",

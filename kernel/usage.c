@@ -123,7 +123,7 @@ int turn_begin(void)
 		err = set_lock(fd, TURN_AT, F_WRLCK);
 	}
 	if (err == -EAGAIN)
-		pr_warn("another restore has had its turn for %d s and is not waited for: both may take the same GPUs or queues\n",
+		pr_warn("another restore has been choosing its GPUs for %d s and is no longer waited for: both may take the same GPUs or queues\n",
 			WAIT_ATTEMPTS * (WAIT_USEC / 1000) / 1000);
 	return fd;
 }

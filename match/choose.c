@@ -160,7 +160,7 @@ static int choose(const struct match_process *process, struct match_candidates *
 		char *reason = candidates->reason[i];
 
 		if (minor >= 0 && !reason[0] && topology_find_minor(saved, (uint32_t)minor) < 0)
-			snprintf(reason, sizeof(candidates->reason[i]), "another process has it in the place of renderD%d", minor);
+			snprintf(reason, sizeof(candidates->reason[i]), "another process uses it in place of renderD%d", minor);
 		unusable[i] = reason[0] ? reason : NULL;
 	}
 	options.nr_followed = options.nr_pairs - nr_named;

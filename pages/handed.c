@@ -165,7 +165,7 @@ int pages_hand_over(struct pages_filling *filling, const struct gpu_process *pro
 	if (r < 0)
 		return r;
 	if (nr)
-		pr_info("the contents of %zu GPUs are restored by criu's main process\n", nr);
+		pr_info("criu's main process restores the buffer data of %zu GPU%s\n", nr, nr == 1 ? "" : "s");
 	return 0;
 }
 
@@ -178,7 +178,7 @@ static int tell_failure(struct handed_table *table)
 		return 0;
 	if (!atomic_exchange(&table->is_told, true))
 		return fail(err == -ECANCELED ? -EIO : err, "%s", table->error_text);
-	pr_info("the contents of another process' GPUs cannot be restored\n");
+	pr_info("the buffer data of another process cannot be restored\n");
 	return -ECANCELED;
 }
 
@@ -439,7 +439,7 @@ void pages_filling_begin(struct pages_filling *filling)
 	err = err ?: filling->started < 0 ? filling->started : 0;
 	pthread_mutex_unlock(&filling->lock);
 	if (err)
-		pr_warn("contents of GPUs are restored after the memory of processes, not meanwhile: starting a thread: %s\n",
+		pr_warn("buffer data are restored after the memory of processes, not at the same time: starting a thread: %s\n",
 			strerror(-err));
 	if (err && filling->has_thread)
 		join(filling);

@@ -33,7 +33,7 @@ struct progress progress_open(const char *path, const char *stage)
 	progress.fd = open_progress(path);
 	if (progress.fd < 0)
 		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s\n", path,
-			errno == ENXIO ? "nobody reads from it" : strerror(errno));
+			errno == ENXIO ? "no process reads from it" : strerror(errno));
 	return progress;
 }
 

@@ -100,7 +100,7 @@ static int own_object(struct survey *survey, const struct buffer *buffer, const 
 	share->alignment = info->alignment;
 	err = !kfd_share_is_known(share) ? -EINVAL : fd < 0 ? fd : gem_create(fd, &page, &handle);
 	if (err) {
-		(void)fail(err, "pid %d: %s of renderD%u is of memory that the kernel does not make again (flags %#" PRIx64 "): %m",
+		(void)fail(err, "pid %d: %s of renderD%u is of memory that the kernel cannot recreate (flags %#" PRIx64 "): %m",
 		     holder_pid(survey, owner), owner->kind == HOLDER_DMABUF ? "a dma-buf" : "a handle", owner->minor, share->flags);
 		return -EOPNOTSUPP;
 	}
@@ -182,7 +182,7 @@ static int decide(struct survey *survey, struct buffer *buffer)
 	/* RESTORE exports for reading and writing, which may be more. */
 	if (is_open && share.read_only && owner->kind == HOLDER_BO)
 		return fail(-EOPNOTSUPP, "pid %d: a dma-buf of a buffer that it allocated on renderD%u is open for reading only, "
-			    "which the kernel does not make again", holder_pid(survey, owner), owner->minor);
+			    "which the kernel cannot recreate", holder_pid(survey, owner), owner->minor);
 	if (is_open)
 		err = array_add(survey->open, survey->nr_open, (struct open_buffer){ owner->inode, share.buffer });
 	if (!err && owner->kind != HOLDER_BO)

@@ -344,7 +344,7 @@ static int refuse(const struct survey *survey, const struct buffer *buffer, cons
 {
 	pid_t pid = holder_pid(survey, buffer->holders);
 	bool dkms = survey->request->is_dkms;
-	char who[64] = "a process that is not dumped (or a message under way)";
+	char who[64] = "a process that is not dumped (or a message in flight)";
 
 	if (verdict->pid)
 		snprintf(who, sizeof(who), "pid %d, which is not dumped", verdict->pid);

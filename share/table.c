@@ -95,8 +95,8 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 		if (all_published)
 			return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
 		if (monotonic_seconds() > end)
-			return fail(-ETIMEDOUT, "buffer %u, which the process shares, did not come within %d s: %u of %u "
-				    "processes have made theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
+			return fail(-ETIMEDOUT, "buffer %u, which the process shares, was not created within %d s: %u of %u "
+				    "processes have created theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
 				    atomic_load(&table->nr_sharers));
 	}
 }
@@ -149,6 +149,6 @@ int share_table_check(const struct share_table *table)
 
 	if (nr_attached == nr_sharers && atomic_load(&table->nr_files) == atomic_load(&table->nr_filled))
 		return 0;
-	return fail(-EBADMSG, "only %u of %u processes that share buffers have got them again",
+	return fail(-EBADMSG, "only %u of %u processes that share buffers have them again",
 		    nr_attached, nr_sharers);
 }

@@ -246,7 +246,7 @@ static int run_to_call(const struct inject *inject)
 		int err, event;
 
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
-			return fail(errno_or_eio(), "task %d: cannot be made to go on: %m", tid);
+			return fail(errno_or_eio(), "task %d: cannot be continued: %m", tid);
 		err = wait_for_thread(inject, &status);
 		if (err)
 			return err;

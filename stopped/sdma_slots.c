@@ -105,7 +105,7 @@ int sdma_slots_take(int kfd, const struct queue_record *queues, size_t nr, struc
 				    "one, or choose another GPU by KFD_DEVICE_MAP",
 				    queues[i].number, queues[i].gpu_id);
 		if (err)
-			return fail(err, "gpu %#x: criu cannot hold SDMA queues free: %m", queues[i].gpu_id);
+			return fail(err, "gpu %#x: criu cannot reserve SDMA queues: %m", queues[i].gpu_id);
 	}
 	return 0;
 }

@@ -164,7 +164,7 @@ static int check_task(struct check *c, pid_t pid)
 	name_task(&task);
 	if (task_find_mark(pid, -1) >= 0) {
 		print_point(POINT_PROBLEM, task.name, "Run \"amdgpu-checkpoint resume\" first",
-			    "is suspended, and its GPU memory is not there");
+			    "is suspended, and its GPU memory is freed");
 		c->is_held = true;
 	}
 	tracer = (int)proc_status(pid, "TracerPid", 10);

@@ -138,7 +138,7 @@ static void check_plugin(void)
 			    "%s cannot be loaded: %s", path, why);
 	else if (!version[0])
 		print_point(POINT_WARNING, "plugin", "Install this one in its place",
-			    "%s says no version: it is the plugin of CRIU's tree", path);
+			    "%s reports no version: it is the plugin of CRIU's tree", path);
 	else if (strcmp(version, plugin_version))
 		print_point(POINT_WARNING, "plugin", "Install the same version of both",
 			    "%s has version %s, and this command %s", path, version, plugin_version);

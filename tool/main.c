@@ -23,12 +23,13 @@ static const char help[] =
 	"  resume  PID...       undo suspend; also restart queues left stopped by a killed criu\n"
 	"  follow               suspend processes while their cgroup is frozen\n"
 	"  state   [PID...]     list suspended processes\n"
-	"  toggle, get-state    in the words of cuda-checkpoint\n\n"
+	"  toggle  PID...       suspend or resume, and\n"
+	"  get-state PID...     print one word, as cuda-checkpoint does\n\n"
 	"  --json               print one JSON object: amdgpu-checkpoint-json(5)\n"
 	"  -h, --help           this help; with a command, its options\n"
 	"  -V, --version\n\n"
 	"status: 0 good; 1 damaged, does not fit or refused; 2 unknown, after an error;\n"
-	"3 resumed, but a GPU was reset meanwhile\n"
+	"3 suspended, but less than half of the VRAM is free; resumed, but a GPU was reset\n"
 #ifdef HOMEPAGE
 	"\n" HOMEPAGE "\n"
 #endif
@@ -54,14 +55,14 @@ static const struct command {
 	{ "check", command_check, PID, "check [--images-dir DIR] PID", "\n" IMAGES_HELP },
 	{ "doctor", command_doctor, NOTHING, "doctor [--images-dir DIR]", "\n" IMAGES_HELP },
 	{ "suspend", command_suspend, PIDS, "suspend [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n" DIR_HELP "  --timeout SECONDS leave the processes running when it takes longer\n" TREE_HELP CGROUP_HELP },
+	  "\n" DIR_HELP "  --timeout SECONDS let the processes run on if it takes longer\n" TREE_HELP CGROUP_HELP },
 	{ "resume", command_resume, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
 	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
 	{ "follow", command_follow, NOTHING, "follow [-D DIR] [--stopped] --cgroup PATH",
-	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also those that SIGSTOP stops, until SIGCONT\n" },
+	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also processes that SIGSTOP has stopped, until SIGCONT\n" },
 	{ "state", command_state, PIDS, "state [PID...] | --until STATE [--wait SECONDS] PID...",
 	  "\n  --until STATE     wait until all are running or suspended\n"
-	  "  --wait SECONDS    at most so long\n" },
+	  "  --wait SECONDS    with --until: wait at most so long\n" },
 	{ "toggle", command_toggle, PIDS, "toggle PID...", "" },
 	{ "get-state", command_get_state, PIDS, "get-state PID...", "" },
 };

@@ -175,7 +175,7 @@ static void print_gpu(const struct images *images, const struct image_file *file
 	print_device(node);
 	print_queues("\n    queues     compute ", &counts);
 	print_object("contents");
-	print_bytes("content_bytes", "\n    contents   ", contents.bytes);
+	print_bytes("content_bytes", "\n    data       ", contents.bytes);
 	print_number("buffers_number", NULL, contents.nr);
 	print_string("file", " in ", pages ? pages->name : NULL);
 	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");

@@ -184,7 +184,7 @@ static int next_member(const struct images *images, struct archive *archive, str
 		return 1;
 	if (r != ARCHIVE_EOF)
 		return wrong(images, archive_error_string(archive));
-	return archive_filter_bytes(archive, 0) > end ? 0 : wrong(images, "it is cut: it has no end-of-archive block");
+	return archive_filter_bytes(archive, 0) > end ? 0 : wrong(images, "it is truncated: it has no end-of-archive block");
 }
 
 static int walk_archive(const struct images *images, member_visitor visit, void *arg)

@@ -356,7 +356,7 @@ static int print_state(pid_t pid)
 	print_reset(&info.report);
 	if (info.state == STATE_SUSPENDED)
 		print_hold(&info.report);
-	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" goes on from there" : "");
+	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" continues from there" : "");
 	print_end();
 	return TOOL_GOOD;
 }

@@ -152,7 +152,7 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 		print_text("%s: and %zu more buffers are damaged\n", pages->name, nr_wrong - MAX_LINES);
 	pthread_mutex_unlock(&v->lock);
 	if (v->has_checksums && pages->size > needed)
-		damaged(v, pages->name, "has %" PRIu64 " bytes behind its contents", pages->size - needed);
+		damaged(v, pages->name, "has %" PRIu64 " bytes behind its buffer data", pages->size - needed);
 	return 0;
 }
 
@@ -276,7 +276,7 @@ static void verify_process(struct verify *v, const struct image_file *file)
 		if (!fits_into_file(&contents))
 			damaged(v, file->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
 		else if (contents.nr && !images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id))
-			damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the contents of %zu buffers is missing",
+			damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the data of %zu buffers is missing",
 				file->is.id, gpu_id, contents.nr);
 	}
 }
@@ -333,7 +333,7 @@ static void verify_owner(struct verify *v, const struct image_file *file, uint32
 {
 	if (!buffer || owners[buffer])
 		return;
-	damaged(v, file->name, "has buffer %u of another process, and no image has its contents", buffer);
+	damaged(v, file->name, "has buffer %u of another process, and no image has its data", buffer);
 	owners[buffer] = file;
 }
 
@@ -531,7 +531,7 @@ int command_verify(const struct arguments *arguments)
 	print_end();
 	print_number("images_number", "images: ", v.nr_images);
 	print_number("image_checksums", ", with a correct checksum: ", v.nr_image_checksums);
-	print_number("buffers_number", "\nbuffers with contents: ", v.nr_buffers);
+	print_number("buffers_number", "\nbuffers with data: ", v.nr_buffers);
 	print_number("buffer_checksums", ", checksums compared: ", v.nr_checksums);
 	print_number("without_checksum", ", without one: ", v.nr_without);
 	print_bytes("content_bytes", ", read: ", v.content_bytes);

@@ -108,6 +108,6 @@ int command_toggle(const struct arguments *arguments)
 		nr_suspended += info.state != STATE_RUNNING;
 	}
 	if (nr_suspended && nr_suspended < arguments->nr_pids)
-		return complain("some of them are suspended, others are not: say suspend or resume");
+		return complain("some of them are suspended, others are not: use suspend or resume");
 	return nr_suspended ? command_resume(arguments) : command_suspend(arguments);
 }

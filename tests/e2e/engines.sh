@@ -218,7 +218,7 @@ archive_checked() {
 	ok show "$tool" show "$1"
 	[ "$(grep -c '^process ' "$called")" -eq "$2" ] || fail "${1##*/}: not $2 processes: $(tail -n 1 "$called")"
 	ok verify "$tool" verify "$1"
-	grep -qE '^buffers with contents: ([0-9]+), checksums compared: \1, ' "$called" || fail "${1##*/}: $(tail -n 2 "$called" | head -n 1)"
+	grep -qE '^buffers with data: ([0-9]+), checksums compared: \1, ' "$called" || fail "${1##*/}: $(tail -n 2 "$called" | head -n 1)"
 	ok match "$tool" match "$1"
 	[ "$(grep -c ': fits$' "$called")" -eq "$2" ] || fail "${1##*/}: does not fit: $(tail -n 1 "$called")"
 }

@@ -83,7 +83,7 @@ static const struct damage {
 	{ "a_file_cut_in_its_prefix_is_refused", .length = 3,
 	  .text = "gpu 0x51: pages-51.img at offset 3 (length prefix): has 3 bytes" },
 	{ "an_over_long_file_is_refused", .length = 6307848 + 1,
-	  .text = "gpu 0x51: pages-51.img at offset 6307848 (end of the contents): has 6307849 bytes" },
+	  .text = "gpu 0x51: pages-51.img at offset 6307848 (end of the buffer data): has 6307849 bytes" },
 	{ "a_wrong_length_prefix_is_refused", .prefix = &(const uint64_t){ 6307840 - 4096 },
 	  .text = "(length prefix): announces 6303744 bytes, the buffers have 6307840" },
 	{ "an_unfinished_dump_is_refused", .prefix = &(const uint64_t){ 0 }, .text = "announces 0 bytes" },

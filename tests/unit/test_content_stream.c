@@ -92,7 +92,7 @@ TEST(a_stream_that_goes_on_is_refused)
 	begin_saved(0);
 	assert_int_equal(ftruncate(saved.gpu.pages_fd, (off_t)file_bytes + 1), 0);
 	assert_int_equal(restore_bytes(file_bytes + 1, 0), -EBADMSG);
-	assert_said_once("gpu 0x51: pages-51.img at offset 6307848 (end of the contents): continues after 6307848 bytes");
+	assert_said_once("gpu 0x51: pages-51.img at offset 6307848 (end of the buffer data): continues after 6307848 bytes");
 	end_saved();
 }
 

@@ -1449,7 +1449,7 @@ static int dump_with_a_question(void)
 
 static void keep_suspended(void)
 {
-	static const char text[] = "pid 4711: is suspended, and its GPU memory is not there";
+	static const char text[] = "pid 4711: is suspended, and its GPU memory is freed";
 
 	fake_kfd_set(SETUP(.is_suspended = true, .is_no_process = true, .maps = FAKE_MAPS_NOTHING,
 			   .closed = { FAKE_KFD_FD, FAKE_RENDER_FD, FAKE_RENDER_FD + 1 }));

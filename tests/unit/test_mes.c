@@ -510,7 +510,7 @@ static const struct one {
 	{ "an sdma queue that somebody else has is told", .is_sdma = true, .read = 28, .write = 28, .is_taken = true,
 	  .err = -EBUSY, .says = "queue 0 on gpu 0x1234: another process holds an SDMA queue that this one had" },
 	{ "what criu cannot do for sdma queues is told", .is_sdma = true, .read = 28, .write = 28, .own_error = -EIO,
-	  .err = -EIO, .says = "gpu 0x1234: criu cannot hold SDMA queues free" },
+	  .err = -EIO, .says = "gpu 0x1234: criu cannot reserve SDMA queues" },
 	{ "nor does criu without an address space", .is_sdma = true, .read = 28, .write = 28, .acquire_error = -EPERM, .err = -EPERM,
 	  .says = "" },
 	{ "a call that fails is told", .read = 70, .write = 70, .create_error = EINVAL, .err = -EINVAL,

@@ -71,7 +71,7 @@ FIXTURE_TEST(a_fifo_without_reader_is_left_out)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	report(1, 1);
-	assert_non_null(strstr(log_text, "nobody reads"));
+	assert_non_null(strstr(log_text, "no process reads"));
 	assert_int_equal(log_errors, 0);
 }
 

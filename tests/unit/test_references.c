@@ -427,7 +427,7 @@ TEST(an_import_of_a_stranger_is_counted)
 	add_bo();
 	add_bo();
 	assert_int_equal(check_bo(), -EOPNOTSUPP);
-	assert_non_null(strstr(log_text, "a process that is not dumped (or a message under way): 5 references"));
+	assert_non_null(strstr(log_text, "a process that is not dumped (or a message in flight): 5 references"));
 	assert_non_null(strstr(log_text, "KFD_SHARING_CHECK=0"));
 }
 

@@ -171,7 +171,7 @@ static const struct bad {
 	{ "settings_refuse_a_flag_that_is_none", "KFD_NUMA_CHECK", "0/1, yes/no, true/false, on/off",
 	  { "", " ", "2", "maybe", "10", "yess", "1 ", "-1", "0x1" } },
 	{ "settings_refuse_sizes_that_are_none", "KFD_MAX_BUFFER_SIZE",
-	  "bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), cut to whole pages, at least one; 0: built-in default",
+	  "bytes or a number with K, M, G, T (KiB, MiB, GiB, TiB), rounded down to whole pages, at least one; 0: built-in default",
 	  { "", "-1", "+1", "1.5G", "64X", "64KB", "64KiBx", "K", "64 K", "0x1000", "4096b", "64MM", "1", "4095",
 	      "1e9", " 4096", "4096 ", "18446744073709551616", "16777216T", "99999999999999999999999999" } },
 	{ "settings_refuse_device_maps_that_are_none", "KFD_DEVICE_MAP",

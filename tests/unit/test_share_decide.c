@@ -182,7 +182,7 @@ FIXTURE_TEST(memory_that_the_kernel_does_not_make_is_refused)
 	memory.flags = FORCED | COHERENT;
 	assert_int_equal(decide_descriptor(), -EOPNOTSUPP);
 	assert_int_equal(log_errors, 1);
-	assert_non_null(strstr(log_text, "pid 7: a dma-buf of renderD128 is of memory that the kernel does not make again "
+	assert_non_null(strstr(log_text, "pid 7: a dma-buf of renderD128 is of memory that the kernel cannot recreate "
 					 "(flags 0x2000): Invalid argument"));
 	assert_int_equal(image.state.nr_bos, 0);
 	made_flags |= COHERENT;

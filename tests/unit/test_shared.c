@@ -132,7 +132,7 @@ FIXTURE_TEST(what_cannot_be_removed_is_named)
 	make(shared, "four");
 	assert_int_equal(mkdirat(top_fd, "four/child", 0700), 0);
 	shared_free(shared);
-	assert_non_null(strstr(log_text, "Warning: the cgroup four stays behind: Directory not empty"));
+	assert_non_null(strstr(log_text, "Warning: the cgroup four could not be removed: Directory not empty"));
 }
 
 FIXTURE_TEST(a_directory_that_cannot_be_got_is_the_reason)
@@ -142,7 +142,7 @@ FIXTURE_TEST(a_directory_that_cannot_be_got_is_the_reason)
 	make(shared, "five");
 	get_error = -EMFILE;
 	shared_free(shared);
-	assert_non_null(strstr(log_text, "Warning: the cgroup five stays behind: Too many open files"));
+	assert_non_null(strstr(log_text, "Warning: the cgroup five could not be removed: Too many open files"));
 }
 
 FIXTURE_TEST(a_store_that_fails_is_told_and_nothing_is_kept)

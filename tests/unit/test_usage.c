@@ -258,7 +258,7 @@ FIXTURE_TEST(a_restore_that_hangs_is_not_waited_for_long)
 	claims_add(hung, 128);
 	first = turn_begin();
 	assert_in_range(nr_sleeps, 100, 1000);
-	assert_non_null(strstr(log_text, "another restore has had its turn for 5 s"));
+	assert_non_null(strstr(log_text, "another restore has been choosing its GPUs for 5 s"));
 	assert_true(first >= 0 && claims_have(first, 128));
 	claims_add(first, 129);
 	turn_end(first);

@@ -41,7 +41,7 @@ says 0 'queues: compute [0-9]+, SDMA [1-9][0-9]*, events: [0-9]+' show "$images"
 says 0 'VRAM: [0-9]+, [0-9.]+ [KM]iB$' show "$images"
 says 0 '"verdict": "good"' --json verify "$images"
 says 0 '^images: ([0-9]+), with a correct checksum: \1$' verify "$images"
-says 0 '^buffers with contents: ([0-9]+), checksums compared: \1,' verify "$images"
+says 0 '^buffers with data: ([0-9]+), checksums compared: \1,' verify "$images"
 ! grep -q "files.img is not there" "$work/tool.out" || fail "criu's list of files was not read"
 says 0 "process $pid: fits" match "$images"
 says 0 "process $pid: fits" match --machine "$work/machine" "$images"
@@ -93,9 +93,9 @@ if [ -e "$existing/amdgpu_plugin.so" ]; then
 	job_start --vram 3M
 	dump -L "$existing"
 	says 0 'written by   unknown' show "$images"
-	says 0 '^buffers with contents: ([0-9]+), checksums compared: 0, without one: \1,' verify "$images"
+	says 0 '^buffers with data: ([0-9]+), checksums compared: 0, without one: \1,' verify "$images"
 	says 0 "process ${job_pids[0]}: fits" match "$images"
-	CRIU_LIBS_DIR=$existing says 0 '^warning +plugin: .* says no version' doctor
+	CRIU_LIBS_DIR=$existing says 0 '^warning +plugin: .* reports no version' doctor
 	restore
 	expect_verified
 	job_end

@@ -16,5 +16,5 @@ comes_back dmabuf-lone
 if kernel_lists; then
 	comes_back dmabuf-lone-coherent
 else
-	stays 'memory that the kernel does not make again' dmabuf-lone-coherent
+	stays 'memory that the kernel cannot recreate' dmabuf-lone-coherent
 fi

@@ -24,9 +24,9 @@ says 0 'suspended, VRAM freed' suspend --tree "${job_pids[0]}"
 [ "$(vram_used)" -lt "$idle" ] || fail "$(vram_used) bytes of VRAM are in use, as before"
 says 0 'suspended since' state "${job_pids[@]}"
 says 2 'is suspended already' suspend "${job_pids[0]}"
-says 1 'is suspended, and its GPU memory is not there' check "${job_pids[0]}"
+says 1 'is suspended, and its GPU memory is freed' check "${job_pids[0]}"
 dump_refused
-expect_one_error 'is suspended, and its GPU memory is not there'
+expect_one_error 'is suspended, and its GPU memory is freed'
 says 0 'running' resume --tree "${job_pids[0]}"
 says 0 'running' state "${job_pids[@]}"
 expect_unharmed
