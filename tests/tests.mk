@@ -82,6 +82,9 @@ clang-build:
 EXISTING := $(patsubst %,$(BUILD)/interop/%/amdgpu_plugin.so,4.1.1 4.2.1)
 $(EXISTING): $(BUILD)/interop/%/amdgpu_plugin.so: tests/interop/build-existing
 	tests/interop/build-existing $* $@
+# Of the version that is next, with CRIU's source in the directory CRIU_TREE; not among what "interop" makes.
+$(BUILD)/interop/4.3/amdgpu_plugin.so: tests/interop/build-existing
+	tests/interop/build-existing 4.3 $@ $(or $(CRIU_TREE),$(error say where the source of CRIU is: CRIU_TREE=DIRECTORY))
 # An HSA runtime of ROCm that the machine's userland is too old for.
 ROCM_NEWER := $(BUILD)/interop/rocm/version
 $(ROCM_NEWER): tests/interop/get-rocm

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Settings as options of criu 4.3: on its command line, in a configuration file and by RPC
+# Settings as options of criu 4.3: on its command line, in a configuration file and by RPC; direct I/O of its images
 # gpus: 2xmi100
 # userland: experimental
 # tier: all
@@ -51,6 +51,10 @@ expect_unharmed
 dump
 restore --plugin-option amdgpu_plugin.device-map=renderD129=renderD128
 grep -q 'renderD129 at dump) becomes .*(renderD128)' "$work/$criu_runs-restore.log" || fail "the map of the command line is not used"
+expect_unharmed
+# criu's own images by direct I/O, beside the plugin's.
+dump --image-io-mode direct
+restore --image-io-mode direct
 expect_unharmed
 job_end
 expect_no_objects
