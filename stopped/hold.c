@@ -20,6 +20,7 @@
 #include "amdgpu_plugin_util.h"
 
 #define WAIT_USEC 1000
+#define PF_EXITING 0x4 /* of the kernel's flags in /proc/PID/stat */
 #define CGROUPS	  "/sys/fs/cgroup"
 
 /* ---- /proc ---- */
@@ -142,8 +143,44 @@ static bool is_ending(pid_t tid, int err)
 	return err == -ESRCH || (err == -EPERM && strchr("ZX", task_state(tid)));
 }
 
+/* Whether a task has been killed, or exits: /proc shows it as running until it has let go of whom it traces. */
+static bool is_dying(pid_t tid)
+{
+	uint64_t pending = proc_status(tid, "ShdPnd", 16) | proc_status(tid, "SigPnd", 16);
+	char line[1024];
+	const char *rest = proc_stat(tid, line, sizeof(line));
+	unsigned int flags = 0;
+
+	if (!rest || sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		return true;
+	return strchr("ZX", rest[0]) || flags & PF_EXITING || pending & 1ull << (SIGKILL - 1);
+}
+
+bool hold_is_traced(pid_t pid)
+{
+	pid_t tracer = (pid_t)proc_status(pid, "TracerPid", 10);
+
+	return tracer && !is_dying(tracer);
+}
+
+/* Whoever traces the thread and is about to end is waited for. */
+static int seize(pid_t tid, double end)
+{
+	bool was_traced = true;
+
+	for (;;) {
+		int err = ptrace(PTRACE_SEIZE, tid, NULL, (void *)INJECT_OPTIONS) ? -errno : 0;
+
+		/* It may be let go of between the two questions, once. */
+		if (err != -EPERM || !was_traced || is_ending(tid, err) || hold_is_traced(tid) || monotonic_seconds() > end)
+			return err;
+		was_traced = proc_status(tid, "TracerPid", 10);
+		usleep(WAIT_USEC);
+	}
+}
+
 /* Those of the threads that are not held yet. A thread that ends meanwhile is passed over. */
-static int seize_new(struct hold *hold, const int *tids, size_t nr)
+static int seize_new(struct hold *hold, const int *tids, size_t nr, double end)
 {
 	size_t first = hold->nr;
 	int err;
@@ -158,8 +195,8 @@ static int seize_new(struct hold *hold, const int *tids, size_t nr)
 		/* In the list before it is seized: a thread that is in none would not be let go. */
 		if (array_add(hold->tids, hold->nr, tids[i]))
 			return -ENOMEM;
-		if (ptrace(PTRACE_SEIZE, tids[i], NULL, (void *)INJECT_OPTIONS)) {
-			err = -errno;
+		err = seize(tids[i], end);
+		if (err) {
 			hold->nr--;
 			if (is_ending(tids[i], err))
 				continue;
@@ -217,7 +254,7 @@ static int seize_all(struct hold *hold)
 		before = hold->nr;
 		if (err)
 			return fail(err == -ENOENT ? -ESRCH : err, "pid %d: there is no such process", hold->pid);
-		err = seize_new(hold, tids, nr);
+		err = seize_new(hold, tids, nr, end);
 		if (!err)
 			err = wait_for_all(hold, before, end);
 		if (err)

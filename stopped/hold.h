@@ -25,6 +25,9 @@ struct hold {
 #define HOLD_SECONDS 10
 int hold_begin(pid_t pid, bool calls, struct hold *ret);
 
+/* Whether another process traces it, and is not about to end. */
+bool hold_is_traced(pid_t pid);
+
 /* Whether a signal has stopped the process, and nobody has continued it since it is held. */
 bool hold_is_stopped(const struct hold *hold);
 

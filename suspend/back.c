@@ -379,7 +379,7 @@ static int add_others(struct cut *cut, uint64_t id, bool middle)
 
 		err = record_find(pids[i], &head);
 		if (!err && head.id == id &&
-		    !(middle && (head.phase == PHASE_SUSPENDED || proc_status(pids[i], "TracerPid", 10))))
+		    !(middle && (head.phase == PHASE_SUSPENDED || hold_is_traced(pids[i]))))
 			pids[target.nr++] = pids[i];
 		err = err == -ENOENT ? 0 : err;
 	}

@@ -50,7 +50,7 @@ int cut_add(struct cut *cut, const struct suspend_target *target)
 			.gpu = { .file = { .pid = pids[i], .fd = -1 }, .id = pids[i] },
 		};
 
-		if (!cut_has(cut, pids[i]))
+		if (!cut_has(cut, pids[i]) && (i < target->nr || process_is_alive(pids[i])))
 			err = array_add(cut->processes, cut->nr, process);
 	}
 	return err ? err : (int)(cut->nr - before);
@@ -67,6 +67,20 @@ static void process_done(struct process *process)
 	free(process->mappings);
 	free(process->fds);
 	free(process->fd_minors);
+}
+
+bool cut_drop_ended(struct cut *cut, const struct suspend_target *target, size_t i)
+{
+	struct process *process = &cut->processes[i];
+	bool is_named = false;
+
+	for (size_t j = 0; !is_named && j < target->nr; j++)
+		is_named = target->pids[j] == process->head.pid;
+	if (is_named || process_is_alive(process->head.pid))
+		return false;
+	process_done(process);
+	memmove(process, process + 1, (--cut->nr - i) * sizeof(*process));
+	return true;
 }
 
 void thawed_done(struct thawed *thawed)

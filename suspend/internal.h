@@ -148,6 +148,8 @@ int record_read_count(const struct process *process, uint32_t *ret);
 bool record_cgroup(const struct record_head *head, char path[PATH_MAX]);
 /* Removes it, if it is its own. That of others is thawed when the process has ended. 0, or -errno, without a message. */
 int record_remove_cgroup(const struct record_head *head);
+/* Whether a thread of it is. */
+bool process_is_alive(pid_t pid);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);
 
@@ -211,6 +213,8 @@ struct cut cut_begin(const struct settings *settings);
 int cut_read_machine(struct cut *cut);
 /* Adds those processes of the target that are not there yet: how many, or -errno. */
 int cut_add(struct cut *cut, const struct suspend_target *target);
+/* Takes one out that a descendant or a cgroup's process was, and that has ended. False: it is not such a one. */
+bool cut_drop_ended(struct cut *cut, const struct suspend_target *target, size_t i);
 bool cut_has(const struct cut *cut, pid_t pid);
 /* Those with /dev/kfd. *ret: heap memory of the caller. 0 or -ENOMEM. */
 int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr);

@@ -111,17 +111,21 @@ static int stop_process(struct process *process, const struct suspend_target *ta
 	return err ? err : begin_record(process, target, place);
 }
 
-/* Processes make others until all are stopped. */
+/* Processes make others until all are stopped, and these may end before they are. */
 static int stop_all(struct cut *cut, const struct suspend_target *target, const struct place *place)
 {
 	size_t i = 0;
 	int nr;
 
 	while ((nr = cut_add(cut, target)) > 0)
-		for (; i < cut->nr; i++) {
+		while (i < cut->nr) {
 			int err = stop_process(&cut->processes[i], target, place);
 
-			if (err)
+			if (!err)
+				i++;
+			else if (err == -ESRCH && cut_drop_ended(cut, target, i))
+				fail_clear();
+			else
 				return err;
 		}
 	return nr < 0 || cut->nr ? nr : fail(-ESRCH, "there is no process to suspend");

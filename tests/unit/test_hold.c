@@ -282,6 +282,39 @@ TEST(a_thread_that_waits_in_vfork_is_named)
 	end(pid);
 }
 
+/* Until it has ended, /proc shows it as running, and the thread as traced by it. */
+TEST(a_tracer_that_was_killed_is_waited_for)
+{
+	pid_t pid = start(run_threads);
+
+	for (int i = 0; i < 20; i++) {
+		pid_t tracer = fork();
+		struct hold hold;
+
+		assert_true(tracer >= 0);
+		if (!tracer) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			shared->nr_signals = hold_begin(pid, false, &hold) ? -1 : 1;
+			for (;;)
+				pause();
+		}
+		while (!shared->nr_signals)
+			usleep(1000);
+		assert_int_equal(shared->nr_signals, 1);
+		shared->nr_signals = 0;
+		assert_true(hold_is_traced(pid));
+		kill(tracer, SIGKILL);
+		assert_false(hold_is_traced(pid));
+		log_clear();
+		if (hold_begin(pid, false, &hold))
+			fail_msg("try %d: %s", i, log_text);
+		assert_true(stands_still());
+		hold_end(&hold);
+		waitpid(tracer, NULL, 0);
+	}
+	end(pid);
+}
+
 TEST(a_process_that_another_one_traces_is_refused)
 {
 	pid_t pid = start(run_nothing), tracer = fork();

@@ -85,6 +85,7 @@ static struct model {
 	bool frozen[3], is_thawed_meanwhile;		 /* the cgroup above, the one that it was in, its own */
 	bool has_ended;
 	bool is_killed;	    /* nobody waits for it */
+	bool ends_unheld;   /* before it is seized */
 	unsigned int exits; /* so many questions later it has ended */
 	bool is_continued;				 /* while it is held */
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
@@ -103,7 +104,7 @@ static struct model {
 /* How a run goes, with so many processes. */
 static struct run {
 	int nr;
-	unsigned int nr_points, die_at, fail_at;
+	unsigned int nr_points, die_at, fail_at, nr_holds;
 	unsigned int kill_at; /* the second process is killed */
 	bool no_room;
 	bool is_slow; /* copies take 30 s */
@@ -284,11 +285,28 @@ bool hold_is_stopped(const struct hold *hold)
 	return hold->was_stopped && !model->is_continued;
 }
 
-STUB(int, processes_add_descendants, (int **pids, size_t *nr), 0)
+int processes_add_descendants(int **pids, size_t *nr)
+{
+	int err = 0;
+
+	for (int i = 1; !err && i < now->nr; i++)
+		err = array_add(*pids, *nr, PID + i);
+	return err;
+}
+
+bool hold_is_traced(pid_t pid)
+{
+	return models[pid - PID].is_traced;
+}
 
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	select_pid(pid);
+	now->nr_holds++;
+	if (model->ends_unheld) {
+		model->is_killed = true;
+		return (fail)(-ESRCH, "pid %d: has ended", pid);
+	}
 	*ret = (struct hold){ .pid = pid, .was_stopped = model->stopped, .nr = 1 };
 	if (model->is_killed)
 		model->exits = 0;
@@ -1807,6 +1825,38 @@ TEST(several_processes_are_suspended_all_or_none_whatever_fails)
 			expect_whole(at);
 		complete(at);
 	}
+}
+
+static int suspend_tree(void)
+{
+	const struct suspend_target target = { .pids = pids, .nr = 1, .tree = true, .id = 0x5eed };
+	struct suspend_result result = { 0 };
+	int err = suspend_out(&target, contents, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+/* As compilers that a job starts. */
+TEST(a_child_that_ends_before_it_is_stopped_is_no_refusal)
+{
+	make_processes(2);
+	models[1].ends_unheld = true;
+	assert_int_equal(run(suspend_once, 0, 0), 1);
+	models[1].is_killed = false;
+	assert_int_equal(run(suspend_tree, 0, 0), 0);
+	assert_true(models[1].is_killed);
+	assert_int_equal(state_of(0), STATE_SUSPENDED);
+	/* Its parent is suspended, and does not wait for it. */
+	assert_int_equal(run(resume_first, 0, 0), 0);
+	now->nr_holds = 0;
+	assert_int_equal(run(suspend_tree, 0, 0), 0);
+	assert_int_equal(now->nr_holds, 1);
+	assert_int_equal(run(resume_first, 0, 0), 0);
+	model = models;
+	assert_false(model->has_own || model->stopped || model->queues_stand || model->marked);
+	expect_nothing_wrong(0);
+	assert_int_not_equal(access(contents, F_OK), 0);
 }
 
 TEST(a_suspend_without_room_for_the_data_is_refused_before_a_byte_is_copied)
