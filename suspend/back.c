@@ -280,31 +280,6 @@ static int make_one(struct process *process)
 
 /* ---- the processes ---- */
 
-static int take_kfd(struct process *process)
-{
-	struct task_file *file = &process->gpu.file;
-
-	if (!process->head.report.has_kfd)
-		return 0;
-	file->number = process->head.kfd_number;
-	file->fd = task_take_file(file->pid, file->number);
-	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
-}
-
-/* One that has ended meanwhile has left nothing but its record. */
-static int read_record(struct process *process)
-{
-	int err = record_find(process->head.pid, &process->head);
-
-	if (err)
-		return err;
-	process->was_there = record_is_alive(&process->head);
-	process->has_ended = !process->was_there;
-	if (process->has_ended)
-		record_remove(&process->head);
-	return process->has_ended ? 0 : record_check(&process->head);
-}
-
 /* Nothing has changed in this process, as far as this record knows: then somebody else has suspended it, from a pid
  * namespace in which it has another number. */
 static int check_owner(const struct process *process)
@@ -314,6 +289,21 @@ static int check_owner(const struct process *process)
 	if (process->head.phase != PHASE_COPYING || task_find_mark(pid, -1) < 0)
 		return 0;
 	return fail(-EALREADY, "pid %d: has been suspended in another pid namespace since: resume it there", pid);
+}
+
+/* Where only some phases are an answer. What is half way has all its memory before or behind its changes, and some calls left. */
+static int check_phase(const struct cut *cut, const struct process *process)
+{
+	enum phase phase = process->head.phase;
+	pid_t pid = process->head.pid;
+
+	if (process->has_ended)
+		return 0;
+	if (cut->to == BACK_TO_RUN_FROM_LOCK && phase == PHASE_SUSPENDED)
+		return fail(-EBUSY, "pid %d: is suspended: \"restore\" comes before \"unlock\"", pid);
+	if (cut->to == BACK_TO_LOCK && phase != PHASE_SUSPENDED && phase != PHASE_CHANGING && phase != PHASE_LOCKED)
+		return fail(-EBUSY, "pid %d: a command is at work, or was killed: run \"amdgpu-checkpoint resume %d\"", pid, pid);
+	return 0;
 }
 
 /* What is not counted is whole. */
@@ -339,21 +329,14 @@ static int note_resets(struct process *process)
 
 static int take_process(struct cut *cut, struct process *process)
 {
-	int err = hold_begin(process->head.pid, true, &process->hold);
+	int err = process_take(process);
 
-	/* Until now somebody else may have had it. */
-	if (!err)
-		err = record_read(process);
 	if (err == -ENOENT)
 		return fail(-EAGAIN, "pid %d: another command has resumed it meanwhile", process->head.pid);
 	if (!err)
 		err = check_owner(process);
 	if (!err)
-		err = still_find_cgroup(process);
-	if (!err)
-		still_note(process);
-	if (!err)
-		err = take_kfd(process);
+		err = check_phase(cut, process);
 	if (!err && process_has_kfd(process))
 		err = read_count(process);
 	if (!err && process->head.nr_devices)
@@ -379,7 +362,7 @@ static int add_others(struct cut *cut, uint64_t id, bool middle)
 
 		err = record_find(pids[i], &head);
 		if (!err && head.id == id &&
-		    !(middle && (head.phase == PHASE_SUSPENDED || hold_is_traced(pids[i]))))
+		    !(middle && (head.phase == PHASE_SUSPENDED || head.phase == PHASE_LOCKED || hold_is_traced(pids[i]))))
 			pids[target.nr++] = pids[i];
 		err = err == -ENOENT ? 0 : err;
 	}
@@ -403,7 +386,9 @@ static int read_records(struct cut *cut)
 	int err = 0, skipped = -ENOENT;
 
 	for (size_t i = 0; !err && i < cut->nr; i++) {
-		err = read_record(&cut->processes[i]);
+		err = process_find(&cut->processes[i]);
+		if (!err)
+			err = check_phase(cut, &cut->processes[i]);
 		if (!err && !is_brought(cut, kept, cut->processes[i].head.id))
 			err = add_others(cut, cut->processes[i].head.id, true);
 		if (!err)
@@ -611,6 +596,33 @@ static int let_all_run(struct cut *cut)
 	return err;
 }
 
+/* Nobody has run since all have their buffers. Who froze them is no longer followed. */
+static int lock_all_again(struct cut *cut)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		kfd_close_dmabufs(&cut->processes[i].gpu.state);
+		if (!cut->processes[i].has_ended)
+			err = calls_end_marked(&cut->processes[i]);
+	}
+	if (err)
+		return err;
+	still_freeze(cut);
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (process->has_ended)
+			continue;
+		process->head.by_stop = false;
+		process->head.follows[0] = '\0';
+		err = record_set(process, PHASE_LOCKED);
+		if (!err)
+			err = record_remove_data(process);
+	}
+	return err;
+}
+
 static int make_and_fill(struct cut *cut, struct suspend_times *times)
 {
 	int err = have_all_again(cut);
@@ -623,7 +635,9 @@ static int make_and_fill(struct cut *cut, struct suspend_times *times)
 	if (err)
 		undo_all(cut);
 	times->copied = monotonic_seconds() - cut->began;
-	return err ? err : let_all_run(cut);
+	if (err)
+		return err;
+	return cut->to == BACK_TO_LOCK ? lock_all_again(cut) : let_all_run(cut);
 }
 
 /* Whether one was killed meanwhile. Until that shows in /proc its GPU may have to let it go. */
@@ -639,12 +653,13 @@ static bool has_one_ended(const struct cut *cut, int err)
 	return ret;
 }
 
-static int back_once(const struct suspend_target *target, double wait_until, const struct settings *settings,
-		     struct suspend_result *ret, bool *ret_again)
+static int back_once(const struct suspend_target *target, enum back_to to, double wait_until,
+		     const struct settings *settings, struct suspend_result *ret, bool *ret_again)
 {
 	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
 	int err;
 
+	cut.to = to;
 	cut.wait_until = wait_until;
 	cut.keeps_line = target->line;
 	if (target->line)
@@ -664,16 +679,33 @@ static int back_once(const struct suspend_target *target, double wait_until, con
 }
 
 /* Who is killed meanwhile does not keep the others from coming back. */
-int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		 struct suspend_result *ret)
+static int back(const struct suspend_target *target, enum back_to to, unsigned int wait_seconds,
+		const struct settings *settings, struct suspend_result *ret)
 {
 	double wait_until = monotonic_seconds() + wait_seconds;
 	bool again = false;
-	int err = back_once(target, wait_until, settings, ret, &again);
+	int err = back_once(target, to, wait_until, settings, ret, &again);
 
 	while (again) {
 		fail_clear();
-		err = back_once(target, wait_until, settings, ret, &again);
+		err = back_once(target, to, wait_until, settings, ret, &again);
 	}
 	return err;
+}
+
+int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+		 struct suspend_result *ret)
+{
+	return back(target, BACK_TO_RUN, wait_seconds, settings, ret);
+}
+
+int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
+{
+	return back(target, BACK_TO_RUN_FROM_LOCK, 0, settings, ret);
+}
+
+int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+		    struct suspend_result *ret)
+{
+	return back(target, BACK_TO_LOCK, wait_seconds, settings, ret);
 }

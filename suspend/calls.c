@@ -291,6 +291,18 @@ int calls_unmark(struct process *process)
 	return err;
 }
 
+int calls_end_marked(struct process *process)
+{
+	int err = 0;
+
+	if (task_find_mark(process->head.pid, -1) < 0) {
+		err = inject_begin(&process->inject);
+		if (!err)
+			err = calls_mark(process);
+	}
+	return err || !process->inject.is_changed ? err : inject_end(&process->inject);
+}
+
 /* ---- before anything is changed ---- */
 
 int calls_try(struct process *process)

@@ -18,6 +18,7 @@ enum phase {
 	PHASE_CHANGING, /* all contents are saved; some buffers are there, others are not; registers may be a call's */
 	PHASE_SUSPENDED,
 	PHASE_WHOLE, /* all buffers have their contents, queues may run already */
+	PHASE_LOCKED, /* it has all its buffers, is held as when it is suspended, and has the mark; its queues are stopped */
 };
 
 /* A mapping by the CPU of a buffer that goes. */
@@ -101,6 +102,7 @@ struct process {
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
 	bool was_there, has_ended; /* when its record was read */
 	bool has_lost;	      /* some buffer has been given up, or was about to be */
+	bool is_locked;	      /* when this call took it: its queues are stopped */
 	uint32_t nr_bos_now;  /* how many it has */
 	struct inject inject;
 	int *fds; /* its descriptors of render nodes */
@@ -138,6 +140,8 @@ int record_read(struct process *process);
 int record_list(uint64_t id, int **ret, size_t *ret_nr);
 /* Forgets the process: its record, and its files of data. */
 void record_remove(const struct record_head *head);
+/* Forgets its data alone. */
+int record_remove_data(struct process *process);
 /*
  * How many buffers the process has, in a file beside the record: written before each call that changes it, as it is to
  * be then, since the kernel answers only who knows it. record_read_count(): -ENOENT, no message: nothing has changed.
@@ -190,6 +194,13 @@ struct thawed {
 	int watch; /* cgroup_watch(); -errno */
 };
 
+/* What suspend_back() and its like make of processes. */
+enum back_to {
+	BACK_TO_RUN,
+	BACK_TO_RUN_FROM_LOCK, /* those that are suspended are refused */
+	BACK_TO_LOCK,
+};
+
 /* All that one call is about. */
 struct cut {
 	struct process *processes;
@@ -198,6 +209,7 @@ struct cut {
 	struct topology *machine;
 	struct driver_release driver;
 	double began, wait_until; /* monotonic_seconds() */
+	enum back_to to;
 	struct suspend_line line; /* its place among those that wait for memory */
 	bool keeps_line;	  /* it is the caller's */
 	bool lacks_room;
@@ -220,6 +232,12 @@ bool cut_has(const struct cut *cut, pid_t pid);
 int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr);
 /* Lets all go that is held. */
 void cut_end(struct cut *cut);
+/* Reads the head of its record. One that has ended has left nothing else, which is removed. -ENOENT, no message: there is none. */
+int process_find(struct process *process);
+/* Seizes it, and reads its record for good: until then another command may have had it. Likewise. */
+int process_take(struct process *process);
+/* What is to be decided anew: its state, with as many BOs as before, and what follows from that. */
+void process_forget_plan(struct process *process);
 /* Nodes and minors, when the state is there; the descriptors of render nodes. */
 int process_look(struct cut *cut, struct process *process);
 /* The bytes of all buffers that go. */
@@ -297,6 +315,8 @@ int calls_make(struct process *process, size_t bo, const struct bo *now);
 int calls_try(struct process *process);
 int calls_mark(struct process *process);
 int calls_unmark(struct process *process);
+/* The end of the calls of a process that stays held: it has the mark, and its registers. */
+int calls_end_marked(struct process *process);
 /* Takes the lowest free number of a GPU. */
 int calls_fill_number(struct process *process, uint32_t gpu_id, uint64_t *ret_handle);
 int calls_free_number(struct process *process, uint64_t handle);

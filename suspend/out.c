@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "amdgpu_plugin_drm.h"
 #include "share/share.h"
@@ -67,6 +68,13 @@ static int own_kfd_find(const struct cut *cut, struct process *process, const st
 
 /* ---- before anything is stopped ---- */
 
+static const char *why_not(const struct record_head *head)
+{
+	if (head->phase == PHASE_LOCKED)
+		return "locked already";
+	return task_find_mark(head->pid, -1) >= 0 ? "suspended already" : "being suspended, or a suspend of it was killed";
+}
+
 static int check_unsuspended(pid_t pid)
 {
 	struct record_head head;
@@ -74,8 +82,7 @@ static int check_unsuspended(pid_t pid)
 	bool is_marked = task_find_mark(pid, -1) >= 0;
 
 	if (!err && record_is_alive(&head))
-		return fail(-EALREADY, "pid %d: is %s (\"amdgpu-checkpoint resume %d\")", pid,
-			    is_marked ? "suspended already" : "being suspended, or a suspend of it was killed", pid);
+		return fail(-EALREADY, "pid %d: is %s (\"amdgpu-checkpoint resume %d\")", pid, why_not(&head), pid);
 	if (!err)
 		record_remove(&head);
 	/* Another process has this number in another pid namespace. */
@@ -131,6 +138,97 @@ static int stop_all(struct cut *cut, const struct suspend_target *target, const 
 	return nr < 0 || cut->nr ? nr : fail(-ESRCH, "there is no process to suspend");
 }
 
+/* ---- those that are locked ---- */
+
+static int check_locked(const struct process *process, int err)
+{
+	const char *text = "it runs";
+
+	if (err && err != -ENOENT)
+		return err;
+	if (!err && process->has_ended)
+		return fail(-ESRCH, "pid %d: has ended while it was locked", process->head.pid);
+	if (!err && process->head.phase == PHASE_LOCKED)
+		return 0;
+	if (!err)
+		text = process->head.phase == PHASE_SUSPENDED ? "it is suspended already" : "it is half way: resume it";
+	return fail(-EINVAL, "pid %d: is not locked (%s)", process->head.pid, text);
+}
+
+/* What a checkpoint of before has left is removed. */
+static int take_locked(struct cut *cut, struct process *process, const struct place *place)
+{
+	struct record_head *head = &process->head;
+	int err = check_locked(process, process_take(process));
+
+	if (err)
+		return err;
+	process->is_locked = true;
+	err = still_look(cut, process);
+	if (!err && head->dir[0])
+		err = record_remove_data(process);
+	head->made_base = place->is_new_base;
+	head->since = time(NULL);
+	snprintf(head->dir, sizeof(head->dir), "%s", place->dir);
+	return err ? err : record_write(process);
+}
+
+/* All are looked at before one is touched. */
+static int take_all_locked(struct cut *cut, const struct suspend_target *target, const struct place *place)
+{
+	int err = cut_add(cut, target);
+
+	if (err <= 0)
+		return err ? err : fail(-ESRCH, "there is no process to checkpoint");
+	err = 0;
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = check_locked(&cut->processes[i], process_find(&cut->processes[i]));
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = take_locked(cut, &cut->processes[i], place);
+	return err;
+}
+
+/* The state that it has now, since others may have got buffers of it meanwhile. */
+static int ask_locked(struct process *process)
+{
+	const struct kfd_state *then = &process->gpu.state;
+	struct record_head *head = &process->head;
+	struct kfd_state state = {
+		.pid = then->pid,
+		.nr_devices = then->nr_devices,
+		.nr_bos = then->nr_bos,
+		.nr_records = then->nr_records,
+		.nr_objects = then->nr_objects,
+		.priv_size = then->priv_size,
+	};
+	uint32_t minor = 0;
+	int err = resets_find(head, &minor);
+
+	if (!err && minor)
+		err = fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u since it was locked: unlock it", head->pid, minor);
+	if (!err)
+		err = kfd_checkpoint(process->gpu.file.fd, head->pid, &state);
+	if (err)
+		return err;
+	process_forget_plan(process);
+	process->gpu.state = state;
+	return 0;
+}
+
+/* They are as they were, whatever has failed before they changed. */
+static void stay_locked(struct cut *cut)
+{
+	for (size_t i = 0; i < cut->nr; i++) {
+		struct process *process = &cut->processes[i];
+
+		if (!process->is_locked)
+			continue;
+		kfd_close_dmabufs(&process->gpu.state);
+		if (!record_set(process, PHASE_LOCKED))
+			record_remove_data(process);
+	}
+}
+
 /* ---- states ---- */
 
 /* Whoever takes the process back has to know its file before its queues stop. */
@@ -151,13 +249,15 @@ static int stop_and_ask(struct cut *cut, const struct task_files *files)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = queues_stop(cut, &cut->processes[i], files);
+		if (!cut->processes[i].is_locked)
+			err = queues_stop(cut, &cut->processes[i], files);
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
 		if (!process_has_kfd(process))
 			continue;
-		err = kfd_checkpoint(process->gpu.file.fd, process->head.pid, &process->gpu.state);
+		err = process->is_locked ? ask_locked(process) :
+					   kfd_checkpoint(process->gpu.file.fd, process->head.pid, &process->gpu.state);
 		if (!err)
 			err = process_look(cut, process);
 		if (!err)
@@ -282,6 +382,22 @@ static int cut_change(struct cut *cut)
 	return err;
 }
 
+/* Likewise. Nobody is locked before all are. */
+static int cut_lock(struct cut *cut)
+{
+	int err = still_for_calls(cut);
+
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = calls_end_marked(&cut->processes[i]);
+	if (!err)
+		still_freeze(cut);
+	for (size_t i = 0; !err && i < cut->nr; i++)
+		err = record_set(&cut->processes[i], PHASE_LOCKED);
+	still_after(cut);
+	close_dmabufs(cut);
+	return err;
+}
+
 static int cut_save(struct cut *cut, int dir)
 {
 	const char *name = cut->processes[0].head.dir;
@@ -306,12 +422,10 @@ static int cut_ask(struct cut *cut, const struct task_files *files)
 
 	if (!err)
 		err = stop_and_ask(cut, files);
-	if (!err)
-		err = plan_all(cut, &request);
-	return err ? err : cut_try(cut);
+	return err ? err : plan_all(cut, &request);
 }
 
-static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir,
+static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir, bool are_locked,
 		       struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
@@ -323,7 +437,7 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 	if (!err)
 		err = place_make_run();
 	if (!err)
-		err = stop_all(cut, target, &place);
+		err = are_locked ? take_all_locked(cut, target, &place) : stop_all(cut, target, &place);
 	if (!err)
 		err = place_make(&place, &fd);
 	if (!err)
@@ -332,12 +446,27 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 		err = losses_note(&files, &losses);
 	if (!err)
 		err = cut_ask(cut, &files);
+	if (!err && !are_locked)
+		err = cut_try(cut);
 	times->stopped = monotonic_seconds() - cut->began;
 	if (!err)
 		err = cut_save(cut, fd);
 	if (!err)
 		err = losses_check(&files, losses);
 	times->copied = monotonic_seconds() - cut->began;
+	return err;
+}
+
+/* From here on memory is lost. What is freed may have other users when it is wanted back: no time-out ends that. */
+static int begin_change(struct cut *cut)
+{
+	int err = 0;
+
+	alarm(0);
+	for (size_t i = 0; !err && i < cut->nr; i++) {
+		cut->processes[i].head.was_stopped &= hold_is_stopped(&cut->processes[i].hold);
+		err = record_set(&cut->processes[i], PHASE_CHANGING);
+	}
 	return err;
 }
 
@@ -351,18 +480,69 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 	suspend_clean();
 	err = cut_read_machine(&cut);
 	if (!err)
-		err = cut_prepare(&cut, target, dir, &ret->times);
-	/* What is freed from here on may have other users when it is wanted back. */
-	alarm(0);
-	for (size_t i = 0; !err && i < cut.nr; i++) {
-		cut.processes[i].head.was_stopped &= hold_is_stopped(&cut.processes[i].hold);
-		err = record_set(&cut.processes[i], PHASE_CHANGING);
-	}
+		err = cut_prepare(&cut, target, dir, false, &ret->times);
+	if (!err)
+		err = begin_change(&cut);
 	if (err) {
+		alarm(0);
 		cut_let_go(&cut);
 		return err;
 	}
 	err = cut_change(&cut);
+	ret->times.done = monotonic_seconds() - cut.began;
+	return err ? err : cut_report(&cut, ret);
+}
+
+int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
+{
+	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	_cleanup_(task_files_done) struct task_files files = { 0 };
+	const struct place nowhere = { 0 };
+	int err;
+
+	alarm(target->timeout_seconds);
+	suspend_clean();
+	err = cut_read_machine(&cut);
+	if (!err)
+		err = place_make_run();
+	if (!err)
+		err = stop_all(&cut, target, &nowhere);
+	if (!err)
+		err = cut_collect_files(&cut, &files);
+	if (!err)
+		err = cut_ask(&cut, &files);
+	ret->times.stopped = monotonic_seconds() - cut.began;
+	if (!err)
+		err = cut_try(&cut);
+	if (!err)
+		err = cut_lock(&cut);
+	alarm(0);
+	if (err)
+		cut_let_go(&cut);
+	ret->times.done = monotonic_seconds() - cut.began;
+	return err ? err : cut_report(&cut, ret);
+}
+
+int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
+		       struct suspend_result *ret)
+{
+	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	int err;
+
+	alarm(target->timeout_seconds);
+	suspend_clean();
+	err = cut_read_machine(&cut);
+	if (!err)
+		err = cut_prepare(&cut, target, dir, true, &ret->times);
+	if (!err)
+		err = begin_change(&cut);
+	if (err) {
+		alarm(0);
+		stay_locked(&cut);
+		return err;
+	}
+	err = cut_change(&cut);
+	ret->is_half = err;
 	ret->times.done = monotonic_seconds() - cut.began;
 	return err ? err : cut_report(&cut, ret);
 }

@@ -204,7 +204,8 @@ static int plan_process(struct process *process, const struct share_request *req
 	_cleanup_free_ bool *by_queues = calloc(state->nr_bos + 1, sizeof(*by_queues));
 	int err;
 
-	process->goes = calloc(state->nr_bos + 1, sizeof(*process->goes));
+	if (!process->goes)
+		process->goes = calloc(state->nr_bos + 1, sizeof(*process->goes));
 	if (!by_queues || !process->goes)
 		return -ENOMEM;
 	err = vma_bos_sort(state, &bos);

@@ -464,14 +464,43 @@ int suspend_list(int **ret, size_t *ret_nr)
 	return err;
 }
 
-/* The processes of a suspend need its directory, also where they have no data. */
-static void remove_dir(const struct record_head *head, size_t nr_left)
+static bool has_dir(const struct record_head *name, const char *dir)
 {
-	_cleanup_free_ int *pids = NULL;
+	_cleanup_close_ int fd = -1;
+	struct record_head head;
+	char path[PATH_MAX];
+
+	record_path(name, "", path);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && !read_all(fd, &head, RECORD_FIXED) && !strncmp(head.dir, dir, sizeof(head.dir));
+}
+
+/* The processes of a suspend need its directory, also where they have no data. */
+static void remove_dir(const struct record_head *head)
+{
+	_cleanup_free_ struct record_head *heads = NULL;
+	bool is_needed = !head->dir[0];
 	size_t nr = 0;
 
-	if (!record_list(head->id, &pids, &nr) && nr <= nr_left)
+	if (list_names(0, &heads, &nr))
+		return;
+	for (size_t i = 0; !is_needed && i < nr; i++)
+		is_needed = !(heads[i].pid == head->pid && heads[i].id == head->id) && has_dir(&heads[i], head->dir);
+	if (!is_needed)
 		place_remove_dir(head);
+}
+
+int record_remove_data(struct process *process)
+{
+	struct record_head *head = &process->head;
+	char path[PATH_MAX];
+
+	place_remove(head);
+	remove_dir(head);
+	record_path(head, COUNT, path);
+	unlink(path);
+	head->dir[0] = '\0';
+	return record_write(process);
 }
 
 /* The last one takes the directory along; where several go at once, that is who looks last. */
@@ -486,7 +515,7 @@ void record_remove(const struct record_head *head)
 		return;
 	if (err && record_cgroup(head, path))
 		pr_warn("%s: cannot be removed: %s\n", path, strerror(-err));
-	remove_dir(head, 1);
+	remove_dir(head);
 	record_path(head, NEW, path);
 	unlink(path);
 	record_path(head, COUNT, path);
@@ -494,7 +523,7 @@ void record_remove(const struct record_head *head)
 	record_path(head, "", path);
 	if (unlink(path) && errno != ENOENT)
 		pr_warn("%s: cannot be removed: %s\n", SHOWN(path), strerror(errno));
-	remove_dir(head, 0);
+	remove_dir(head);
 }
 
 /* What a command that was killed while it wrote has left. Nothing is known of it. */
@@ -534,6 +563,8 @@ static enum suspend_state state_of(const struct record_head *head)
 {
 	if (!record_is_alive(head))
 		return STATE_GONE;
+	if (head->phase == PHASE_LOCKED)
+		return STATE_LOCKED;
 	return head->phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
 }
 
@@ -576,6 +607,8 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	memcpy(ret->follows, head.follows, sizeof(ret->follows));
 	ret->may_run = is_thawed(&head) && !(head.by_stop && is_stopped(pid));
 	ret->report = head.report;
+	if (ret->state == STATE_LOCKED)
+		ret->report = (struct suspend_report){ .is_held_by_signal = head.report.is_held_by_signal };
 	ret->report.pid = pid;
 	if (!err && ret->state != STATE_GONE && !ret->report.reset_minor)
 		err = resets_find(&head, &ret->report.reset_minor);

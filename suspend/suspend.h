@@ -38,7 +38,7 @@ struct suspend_target {
 	const char *follows; /* for suspend_out(): the cgroup whose freeze is the reason, noted with the processes;
 				NULL: none */
 	bool by_stop;	     /* the reason is that a signal has stopped them, in that cgroup */
-	unsigned int timeout_seconds; /* for suspend_out(): SIGALRM ends the caller when it has not freed anything by then; 0:
+	unsigned int timeout_seconds; /* for suspend_out() and its like: SIGALRM ends the caller when it has not freed anything by then; 0:
 					 it takes as long as it takes */
 	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
 				suspend, and no others */
@@ -66,6 +66,7 @@ struct suspend_result {
 	struct suspend_report *reports; /* heap memory of the caller */
 	size_t nr;
 	struct suspend_times times;
+	bool is_half; /* suspend_checkpoint() has failed when some had lost memory */
 };
 
 /* A number that no other suspend has. */
@@ -87,6 +88,25 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret);
 
+/*
+ * The four phases of suspend_out() and suspend_back(), for those who have to lock all processes of several machines before any
+ * is copied. All processes or none.
+ *
+ * A locked process has all its memory; its queues are stopped, and it is held as a suspended one is.
+ */
+int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
+/*
+ * Those that are locked are suspended. After an error, or death, they are locked as before, but where result.is_half says that
+ * suspend_restore() has to make them so. @target->id: a new one, for the directory.
+ */
+int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
+		       struct suspend_result *ret);
+/* Those that are suspended, or half way to it, have their memory again, and are locked. */
+int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+		    struct suspend_result *ret);
+/* Those that are locked, or half way, run again; one that is suspended is refused. */
+int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
+
 /* Takes a place in the line, if it is none yet; gives it up. */
 void suspend_line_join(struct suspend_line *line);
 void suspend_line_leave(struct suspend_line *line);
@@ -95,6 +115,7 @@ enum suspend_state {
 	STATE_RUNNING,
 	STATE_HALF, /* in the middle of a suspend or resume, or what has died there has left it */
 	STATE_SUSPENDED,
+	STATE_LOCKED,
 	STATE_GONE, /* there is no such process, and its record has been left */
 };
 

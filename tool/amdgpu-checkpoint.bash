@@ -7,7 +7,7 @@ _amdgpu_checkpoint_gpu_pids() {
 	ls /sys/class/kfd/kfd/proc 2>/dev/null
 }
 _amdgpu_checkpoint_suspended() {
-	amdgpu-checkpoint state 2>/dev/null | sed -nE 's/^pid ([0-9]+): (suspended|half).*/\1/p'
+	amdgpu-checkpoint state 2>/dev/null | sed -nE 's/^pid ([0-9]+): (suspended|half|locked).*/\1/p'
 }
 
 _amdgpu_checkpoint() {
@@ -15,7 +15,7 @@ _amdgpu_checkpoint() {
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case $word in
-		show | verify | match | check | doctor | suspend | resume | follow | state | toggle | get-state) command=$word && break ;;
+		show | verify | match | check | doctor | suspend | resume | lock | checkpoint | restore | unlock | follow | state | toggle | get-state) command=$word && break ;;
 		esac
 	done
 	COMPREPLY=()
@@ -27,19 +27,22 @@ _amdgpu_checkpoint() {
 		return
 		;;
 	esac
-	[ "$previous" = --until ] && mapfile -t COMPREPLY < <(compgen -W "running suspended" -- "$current") && return
+	[ "$previous" = --until ] && mapfile -t COMPREPLY < <(compgen -W "running locked suspended" -- "$current") && return
 	case $current$command in
 	-*match) words="--json --machine" ;;
 	-*check | -*doctor) words="--json --images-dir" ;;
-	-*suspend) words="--json --dir --timeout --tree --cgroup" ;;
-	-*resume) words="--json --wait --tree --cgroup" ;;
+	-*unlock) words="--json --tree --cgroup" ;;
+	-*suspend | -*checkpoint) words="--json --dir --timeout --tree --cgroup" ;;
+	-*lock) words="--json --timeout --tree --cgroup" ;;
+	-*resume | -*restore) words="--json --wait --tree --cgroup" ;;
 	-*follow) words="--dir --stopped --cgroup" ;;
 	-*get-state | -*show | -*verify | -*toggle) words="--json" ;;
 	-*state) words="--json --until --wait" ;;
 	-*) words="--json --help --version" ;;
-	*check | *suspend | *toggle | *get-state) words=$(_amdgpu_checkpoint_gpu_pids) ;;
-	*resume | *state) words=$(_amdgpu_checkpoint_suspended) ;;
-	"$current") words="show verify match check doctor suspend resume follow state toggle get-state" ;;
+	*unlock | *resume | *restore | *checkpoint) words=$(_amdgpu_checkpoint_suspended) ;;
+	*check | *suspend | *lock | *toggle | *get-state) words=$(_amdgpu_checkpoint_gpu_pids) ;;
+	*state) words=$(_amdgpu_checkpoint_suspended) ;;
+	"$current") words="show verify match check doctor suspend resume lock checkpoint restore unlock follow state toggle get-state" ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }

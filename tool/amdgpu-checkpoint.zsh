@@ -7,7 +7,7 @@ _amdgpu_checkpoint_gpu_pids() {
 	compadd -- $(ls /sys/class/kfd/kfd/proc 2>/dev/null)
 }
 _amdgpu_checkpoint_suspended() {
-	compadd -- $(amdgpu-checkpoint state 2>/dev/null | sed -nE 's/^pid ([0-9]+): (suspended|half).*/\1/p')
+	compadd -- $(amdgpu-checkpoint state 2>/dev/null | sed -nE 's/^pid ([0-9]+): (suspended|half|locked).*/\1/p')
 }
 
 _amdgpu_checkpoint() {
@@ -20,6 +20,10 @@ _amdgpu_checkpoint() {
 		'doctor:is this machine ready for dumps and restores'
 		'suspend:free the GPU memory of running processes'
 		'resume:undo suspend'
+		'lock:suspend, first step: stop'
+		'checkpoint:suspend, second step: free the memory'
+		'restore:resume, first step: get the memory again'
+		'unlock:resume, second step: run'
 		'follow:suspend the processes of frozen cgroups'
 		'state:which processes are suspended'
 		'toggle:suspend, or resume'
@@ -41,9 +45,13 @@ _amdgpu_checkpoint() {
 		doctor) _arguments $json '--images-dir[where a dump would write]:directory:_files -/' ;;
 		suspend) _arguments $json $dir '--timeout[then the processes run on]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
 		resume) _arguments $json '--wait[seconds to wait for memory]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_suspended' ;;
+		lock) _arguments $json '--timeout[then the processes run on]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
+		checkpoint) _arguments $json $dir '--timeout[then the processes run on]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_suspended' ;;
+		restore) _arguments $json '--wait[seconds to wait for memory]:seconds:' $tree $cgroup '*:pid:_amdgpu_checkpoint_suspended' ;;
+		unlock) _arguments $json $tree $cgroup '*:pid:_amdgpu_checkpoint_suspended' ;;
 		follow) _arguments $dir '--stopped[also what a signal stops]' $cgroup ;;
 		toggle | get-state) _arguments $json '*:pid:_amdgpu_checkpoint_gpu_pids' ;;
-		state) _arguments $json '--until[wait until all are]:state:(running suspended)' '--wait[at most so long]:seconds:' '*:pid:_amdgpu_checkpoint_suspended' ;;
+		state) _arguments $json '--until[wait until all are]:state:(running locked suspended)' '--wait[at most so long]:seconds:' '*:pid:_amdgpu_checkpoint_suspended' ;;
 		esac
 		;;
 	esac

@@ -15,10 +15,10 @@ struct arguments {
 	int pid;		/* instead, of check and resume */
 	int *pids;		/* of suspend, resume and state, which take several */
 	size_t nr_pids;
-	const char *dir;	/* suspend, follow: where contents go; NULL: into memory */
+	const char *dir;	/* suspend, checkpoint, follow: where contents go; NULL: into memory */
 	const char *cgroup;	/* likewise: all processes below that directory; NULL: not said */
-	const char *wait;	/* resume, state: seconds; NULL: not said */
-	const char *timeout;	/* suspend: likewise */
+	const char *wait;	/* resume, restore, state: seconds; NULL: not said */
+	const char *timeout;	/* suspend, lock, checkpoint: likewise */
 	const char *until;	/* state: that of which it waits; NULL: it does not */
 	bool tree;		/* and all descendants */
 	bool stopped;		/* follow: also what a signal stops */
@@ -32,6 +32,10 @@ int command_match(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_suspend(const struct arguments *arguments);
+int command_lock(const struct arguments *arguments);
+int command_checkpoint(const struct arguments *arguments);
+int command_restore(const struct arguments *arguments);
+int command_unlock(const struct arguments *arguments);
 int command_follow(const struct arguments *arguments);
 int command_state(const struct arguments *arguments);
 int command_toggle(const struct arguments *arguments);
@@ -41,11 +45,13 @@ int resume_queues(int pid);
 int command_resume(const struct arguments *arguments);
 
 /* What a child of this program does with processes. */
+enum suspend_verb { RESUME, SUSPEND, LOCK, CHECKPOINT, RESTORE, UNLOCK };
+
 struct suspend_work {
 	struct suspend_target target;
 	const char *dir; /* NULL: into memory */
 	unsigned int wait_seconds;
-	bool out;   /* else back */
+	enum suspend_verb verb;
 	bool quiet; /* a failure is not said */
 };
 

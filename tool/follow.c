@@ -165,7 +165,7 @@ static void suspend_cgroup(const struct follow *follow, const char *cgroup, bool
 	size_t nr = 0, kept = 0;
 	struct suspend_work work = {
 		.target = { .follows = cgroup, .by_stop = by_stop },
-		.dir = follow->arguments->dir, .out = true, .quiet = quiet,
+		.dir = follow->arguments->dir, .verb = SUSPEND, .quiet = quiet,
 	};
 
 	if (cgroup_processes(cgroup, true, &pids, &nr))

@@ -23,6 +23,8 @@ static const char help[] =
 	"  resume  PID...       undo suspend; also restart queues left stopped by a killed criu\n"
 	"  follow               suspend processes while their cgroup is frozen\n"
 	"  state   [PID...]     list suspended processes\n"
+	"  lock, checkpoint     suspend in two steps, for processes of several machines\n"
+	"  restore, unlock      resume in two steps\n"
 	"  toggle  PID...       suspend or resume, and\n"
 	"  get-state PID...     print one word, as cuda-checkpoint does\n\n"
 	"  --json               print one JSON object: amdgpu-checkpoint-json(5)\n"
@@ -37,6 +39,7 @@ static const char help[] =
 
 #define CGROUP_HELP "  --cgroup PATH     all processes in a cgroup and below it\n"
 #define DIR_HELP    "  -D, --dir DIR     write buffer data below DIR, not into memory\n"
+#define TIMEOUT_HELP "  --timeout SECONDS let the processes run on if it takes longer\n"
 #define TREE_HELP   "  --tree            with all descendants\n"
 #define IMAGES_HELP "  --images-dir DIR  would the images have room in DIR?\n"
 
@@ -55,13 +58,20 @@ static const struct command {
 	{ "check", command_check, PID, "check [--images-dir DIR] PID", "\n" IMAGES_HELP },
 	{ "doctor", command_doctor, NOTHING, "doctor [--images-dir DIR]", "\n" IMAGES_HELP },
 	{ "suspend", command_suspend, PIDS, "suspend [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n" DIR_HELP "  --timeout SECONDS let the processes run on if it takes longer\n" TREE_HELP CGROUP_HELP },
+	  "\n" DIR_HELP TIMEOUT_HELP TREE_HELP CGROUP_HELP },
 	{ "resume", command_resume, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
 	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
+	{ "lock", command_lock, PIDS, "lock [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n" TIMEOUT_HELP TREE_HELP CGROUP_HELP },
+	{ "checkpoint", command_checkpoint, PIDS, "checkpoint [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n" DIR_HELP TIMEOUT_HELP TREE_HELP CGROUP_HELP },
+	{ "restore", command_restore, PIDS, "restore [--wait SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
+	{ "unlock", command_unlock, PIDS, "unlock [--tree] PID... | --cgroup PATH", "\n" TREE_HELP CGROUP_HELP },
 	{ "follow", command_follow, NOTHING, "follow [-D DIR] [--stopped] --cgroup PATH",
 	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also processes that SIGSTOP has stopped, until SIGCONT\n" },
 	{ "state", command_state, PIDS, "state [PID...] | --until STATE [--wait SECONDS] PID...",
-	  "\n  --until STATE     wait until all are running or suspended\n"
+	  "\n  --until STATE     wait until all are running, locked or suspended\n"
 	  "  --wait SECONDS    with --until: wait at most so long\n" },
 	{ "toggle", command_toggle, PIDS, "toggle PID...", "" },
 	{ "get-state", command_get_state, PIDS, "get-state PID...", "" },
@@ -142,7 +152,7 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 	const struct command *command = argc ? find_command(argv[0]) : NULL;
 
 	if (!argc)
-		return complain("which command? show, verify, match, check, doctor, suspend, resume, follow, state, toggle, get-state (--help says more)");
+		return complain("which command? (--help names them)");
 	if (!command)
 		return complain("there is no command \"%s\" (--help says more)", argv[0]);
 	if (command->wants != PIDS && argc != 1 + (command->wants != NOTHING))
@@ -151,8 +161,8 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("--machine works with match only");
 	if (arguments->stopped && command->run != command_follow)
 		return complain("--stopped works with follow only");
-	if (arguments->timeout && command->run != command_suspend)
-		return complain("--timeout works with suspend only");
+	if (arguments->timeout && command->run != command_suspend && command->run != command_lock && command->run != command_checkpoint)
+		return complain("--timeout works with suspend, lock and checkpoint only");
 	if (arguments->until && command->run != command_state)
 		return complain("--until works with state only");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)

@@ -24,6 +24,23 @@ static const char *environment(const char *name, void *arg)
 	return getenv(name);
 }
 
+/* What it makes of processes, and what its times are. */
+static const struct {
+	const char *state, *vram, *stopped, *copied, *done;
+} verbs[] = {
+	[RESUME] = { "running", ", VRAM back: ", "memory allocated after ", " ms, data copied after ", " ms, running after " },
+	[SUSPEND] = { "suspended", ", VRAM freed: ", "queues stopped after ", " ms, data copied after ", " ms, memory free after " },
+	[LOCK] = { "locked", NULL, "queues stopped after ", NULL, " ms, locked after " },
+	[CHECKPOINT] = { "suspended", ", VRAM freed: ", NULL, "data copied after ", " ms, memory free after " },
+	[RESTORE] = { "locked", ", VRAM back: ", "memory allocated after ", " ms, data copied after ", " ms, locked after " },
+	[UNLOCK] = { "running", NULL, NULL, NULL, "running after " },
+};
+
+static bool is_held(enum suspend_verb verb)
+{
+	return verb != RESUME && verb != UNLOCK;
+}
+
 /* ---- which processes ---- */
 
 int cgroup_path(const char *cgroup, char path[PATH_MAX])
@@ -86,19 +103,21 @@ static void print_hold(const struct suspend_report *report)
 		print_text("; held by SIGSTOP alone: SIGCONT would let it run without its memory");
 }
 
-static void print_report(const struct suspend_report *report, bool out)
+static void print_report(const struct suspend_report *report, enum suspend_verb verb)
 {
-	const char *state = out ? "suspended" : "running", *what = out ? ", VRAM freed: " : ", VRAM back: ";
+	const char *what = verbs[verb].vram;
 
 	print_object(NULL);
 	print_number("pid", "pid ", (uint64_t)report->pid);
-	print_string("state", ": ", report->had_ended ? "gone" : state);
+	print_string("state", ": ", report->had_ended ? "gone" : verbs[verb].state);
 	if (report->had_ended)
 		print_text(", its buffer data are removed");
-	print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
-	print_kept(report);
+	if (what) {
+		print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
+		print_kept(report);
+	}
 	print_reset(report);
-	if (out)
+	if (is_held(verb))
 		print_hold(report);
 	print_text("\n");
 	print_end();
@@ -109,15 +128,15 @@ static void print_time(const char *key, const char *before, double seconds)
 	print_number(key, before, (uint64_t)(seconds * 1000));
 }
 
-static void print_result(const struct suspend_result *result, bool out)
+static void print_result(const struct suspend_result *result, enum suspend_verb verb)
 {
 	print_array("processes");
 	for (size_t i = 0; i < result->nr; i++)
-		print_report(&result->reports[i], out);
+		print_report(&result->reports[i], verb);
 	print_end();
-	print_time("stopped_ms", out ? "queues stopped after " : "memory allocated after ", result->times.stopped);
-	print_time("copied_ms", " ms, data copied after ", result->times.copied);
-	print_time("done_ms", out ? " ms, memory free after " : " ms, running after ", result->times.done);
+	print_time("stopped_ms", verbs[verb].stopped, result->times.stopped);
+	print_time("copied_ms", verbs[verb].copied, result->times.copied);
+	print_time("done_ms", verbs[verb].done, result->times.done);
 	print_text(" ms\n");
 }
 
@@ -159,36 +178,63 @@ static int look_for_room(const struct suspend_result *result)
 	return freed < left ? TOOL_LITTLE : TOOL_GOOD;
 }
 
-static int do_work(const struct suspend_work *work)
+static int do_verb(const struct suspend_work *work, const struct settings *settings, struct suspend_result *ret)
+{
+	switch (work->verb) {
+	case SUSPEND:
+		return suspend_out(&work->target, work->dir, settings, ret);
+	case LOCK:
+		return suspend_lock(&work->target, settings, ret);
+	case CHECKPOINT:
+		return suspend_checkpoint(&work->target, work->dir, settings, ret);
+	case RESTORE:
+		return suspend_restore(&work->target, work->wait_seconds, settings, ret);
+	case UNLOCK:
+		return suspend_unlock(&work->target, settings, ret);
+	default:
+		return suspend_back(&work->target, work->wait_seconds, settings, ret);
+	}
+}
+
+static int do_work(const struct suspend_work *work, bool *ret_half)
 {
 	struct suspend_result result = { 0 };
 	struct settings settings;
-	int err, status;
+	int err, status = TOOL_FAIL;
 
 	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
 		return TOOL_FAIL;
-	err = work->out ? suspend_out(&work->target, work->dir, &settings, &result)
-			: suspend_back(&work->target, work->wait_seconds, &settings, &result);
-	if (!err)
-		print_result(&result, work->out);
-	status = err ? TOOL_FAIL : work->out ? look_for_room(&result) : look_for_resets(&result);
+	err = do_verb(work, &settings, &result);
+	if (!err) {
+		print_result(&result, work->verb);
+		status = work->verb == SUSPEND || work->verb == CHECKPOINT ? look_for_room(&result) : look_for_resets(&result);
+	}
+	*ret_half = work->verb == SUSPEND || work->verb == LOCK || result.is_half;
 	free(result.reports);
 	return is_nothing(err) ? TOOL_NOTHING : status;
 }
 
 /*
- * Lets all processes run again: those of a suspend that has not come to its end, suspended or not, or those that were to be
- * resumed. Nothing is lost by that, wherever they are. 0 or -errno.
+ * What has not come to its end is undone. Who was to be suspended, locked, resumed or unlocked runs; the others are locked.
+ * Nothing is lost by that, wherever they are. 0 or -errno.
  */
 static int take_back(const struct suspend_work *work)
 {
-	const struct suspend_target suspend = { .id = work->target.id };
+	struct suspend_work back = *work;
 	struct suspend_result result = { 0 };
 	struct settings settings;
 	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
 
+	back.wait_seconds = 0;
+	if (work->verb == SUSPEND || work->verb == LOCK) {
+		back.verb = RESUME;
+		back.target = (struct suspend_target){ .id = work->target.id };
+	} else if (work->verb == CHECKPOINT) {
+		back.verb = RESTORE;
+		back.target.id = 0;
+	}
 	if (!err)
-		err = suspend_back(work->out ? &suspend : &work->target, 0, &settings, &result);
+		err = do_verb(&back, &settings, &result);
 	free(result.reports);
 	if (is_nothing(err))
 		return 0;
@@ -200,14 +246,15 @@ static int take_back(const struct suspend_work *work)
 
 static int run_child(const struct suspend_work *work)
 {
+	bool is_half = false;
 	int status;
 
 	setsid();
 	signal(SIGHUP, SIG_IGN);
-	status = do_work(work);
+	status = do_work(work, &is_half);
 	if (status != TOOL_NOTHING && !work->quiet)
 		complain_failure();
-	if (work->out && status == TOOL_FAIL)
+	if (is_half && status == TOOL_FAIL)
 		take_back(work);
 	suspend_clean();
 	return status == TOOL_NOTHING ? status : print_finish(status);
@@ -216,13 +263,14 @@ static int run_child(const struct suspend_work *work)
 int suspend_in_child(const struct suspend_work *asked)
 {
 	struct suspend_work work = *asked;
+	bool is_late, is_locking;
 	pid_t child;
 	int status = 0;
 
 	/* Who reads the answer may have ended, and a limit of the size of files is an error like others: no reason to die. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	work.target.id = work.out ? suspend_new_id() : 0;
+	work.target.id = work.verb == SUSPEND || work.verb == LOCK || work.verb == CHECKPOINT ? suspend_new_id() : 0;
 	fflush(stdout);
 	child = fork();
 	if (child < 0)
@@ -231,15 +279,22 @@ int suspend_in_child(const struct suspend_work *asked)
 		_exit(run_child(&work));
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM && !take_back(&work)) {
+	is_locking = work.verb == CHECKPOINT || work.verb == RESTORE;
+	is_late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+	if (is_late && work.verb == CHECKPOINT) {
+		work.verb = UNLOCK; /* nothing is freed, and they run on */
+		work.target.id = 0;
+	}
+	if (is_late && !take_back(&work)) {
 		complain("%u seconds are over (--timeout): nothing is suspended, the processes run again",
 			 work.target.timeout_seconds);
 		return TOOL_BAD;
 	}
 	if (!WIFEXITED(status))
 		return complain("was killed%s",
-				take_back(&work) ? ": run \"amdgpu-checkpoint resume\" to go on"
-						: "; the processes run again");
+				take_back(&work) ? ": run \"amdgpu-checkpoint resume\" to go on" :
+				is_locking       ? "; the processes are locked" :
+						   "; the processes run again");
 	return WEXITSTATUS(status);
 }
 
@@ -255,9 +310,9 @@ int seconds_of(const char *option, const char *text, unsigned int *ret)
 }
 
 /* TOOL_NOTHING: there is more to say; else the child has said all. */
-static int run(const struct arguments *arguments, bool out)
+static int run(const struct arguments *arguments, enum suspend_verb verb)
 {
-	struct suspend_work work = { .dir = arguments->dir, .out = out };
+	struct suspend_work work = { .dir = arguments->dir, .verb = verb };
 	char path[PATH_MAX];
 	int status;
 
@@ -272,12 +327,12 @@ static int run(const struct arguments *arguments, bool out)
 
 int command_suspend(const struct arguments *arguments)
 {
-	return run(arguments, true);
+	return run(arguments, SUSPEND);
 }
 
 int command_resume(const struct arguments *arguments)
 {
-	int status = run(arguments, false);
+	int status = run(arguments, RESUME);
 
 	if (status != TOOL_NOTHING)
 		return status;
@@ -290,6 +345,34 @@ int command_resume(const struct arguments *arguments)
 		return resume_queues(arguments->pids[0]);
 	print_text("no process of them is suspended\n");
 	return TOOL_BAD;
+}
+
+int command_lock(const struct arguments *arguments)
+{
+	return run(arguments, LOCK);
+}
+
+int command_checkpoint(const struct arguments *arguments)
+{
+	return run(arguments, CHECKPOINT);
+}
+
+static int nothing(int status, const char *state)
+{
+	if (status != TOOL_NOTHING)
+		return status;
+	print_text("no process of them is %s\n", state);
+	return TOOL_BAD;
+}
+
+int command_restore(const struct arguments *arguments)
+{
+	return nothing(run(arguments, RESTORE), "suspended");
+}
+
+int command_unlock(const struct arguments *arguments)
+{
+	return nothing(run(arguments, UNLOCK), "locked");
 }
 
 /* ---- state ---- */
@@ -327,6 +410,7 @@ static int print_state(pid_t pid)
 		[STATE_RUNNING] = "running",
 		[STATE_HALF] = "half",
 		[STATE_SUSPENDED] = "suspended",
+		[STATE_LOCKED] = "locked",
 		[STATE_GONE] = "gone",
 	};
 	struct suspend_info info;
@@ -354,7 +438,7 @@ static int print_state(pid_t pid)
 		print_text(", its buffer data are removed");
 	print_kept(&info.report);
 	print_reset(&info.report);
-	if (info.state == STATE_SUSPENDED)
+	if (info.state == STATE_SUSPENDED || info.state == STATE_LOCKED)
 		print_hold(&info.report);
 	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" continues from there" : "");
 	print_end();

@@ -33,20 +33,26 @@ static int look_at_all(const struct arguments *arguments, enum suspend_state wan
 /* With --until. TOOL_BAD: in vain. */
 static int wait_for_state(const struct arguments *arguments)
 {
-	bool is_suspended = arguments->until && !strcmp(arguments->until, "suspended");
+	static const struct {
+		const char *text;
+		enum suspend_state state;
+	} states[] = { { "running", STATE_RUNNING }, { "locked", STATE_LOCKED }, { "suspended", STATE_SUSPENDED } };
+	size_t wanted = 0;
 	double began = monotonic_seconds();
 	unsigned int seconds;
 	int status = TOOL_GOOD;
 
 	if (!arguments->until)
 		return TOOL_GOOD;
-	if (!is_suspended && strcmp(arguments->until, "running"))
-		return complain("--until wants running or suspended");
+	while (wanted < ARRAY_SIZE(states) && strcmp(arguments->until, states[wanted].text))
+		wanted++;
+	if (wanted == ARRAY_SIZE(states))
+		return complain("--until wants running, locked or suspended");
 	if (!arguments->nr_pids)
 		return complain("--until wants pids");
 	if (seconds_of("--wait", arguments->wait, &seconds))
 		return TOOL_FAIL;
-	while ((status = look_at_all(arguments, is_suspended ? STATE_SUSPENDED : STATE_RUNNING)) == TOOL_BAD &&
+	while ((status = look_at_all(arguments, states[wanted].state)) == TOOL_BAD &&
 	       (!arguments->wait || monotonic_seconds() < began + seconds))
 		usleep(LOOK_USEC);
 	return status;
@@ -66,6 +72,8 @@ static const char *word_of(const struct suspend_info *info, pid_t pid)
 {
 	if (info->state == STATE_SUSPENDED)
 		return "checkpointed";
+	if (info->state == STATE_LOCKED)
+		return "locked";
 	if (info->state == STATE_HALF)
 		return proc_status(pid, "TracerPid", 10) ? "locked" : "failed";
 	return info->state == STATE_GONE ? "failed" : "running";

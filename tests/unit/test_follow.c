@@ -100,20 +100,20 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 
 int suspend_in_child(const struct suspend_work *work)
 {
-	unsigned int *calls = work->out ? &machine.nr_outs : &machine.nr_backs;
+	unsigned int *calls = work->verb == SUSPEND ? &machine.nr_outs : &machine.nr_backs;
 
 	(*calls)++;
 	machine.nr_quiet += work->quiet;
 	machine.nr_pids = work->target.nr;
-	machine.nr_in_line += !work->out && work->target.line && work->target.line->since == machine.nr_joins;
+	machine.nr_in_line += work->verb != SUSPEND && work->target.line && work->target.line->since == machine.nr_joins;
 	machine.by_stop = work->target.by_stop;
 	assert_int_equal(work->target.pids[0], GPU);
 	if (machine.nr_failures) {
 		machine.nr_failures--;
 		return TOOL_FAIL;
 	}
-	machine.state = work->out ? STATE_SUSPENDED : STATE_RUNNING;
-	machine.follows = work->out ? (!strcmp(work->target.follows, OWN) ? OWN : ABOVE) : "";
+	machine.state = work->verb == SUSPEND ? STATE_SUSPENDED : STATE_RUNNING;
+	machine.follows = work->verb == SUSPEND ? (!strcmp(work->target.follows, OWN) ? OWN : ABOVE) : "";
 	return TOOL_GOOD;
 }
 

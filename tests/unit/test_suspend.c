@@ -1356,6 +1356,53 @@ static int resume_once(void)
 	return err;
 }
 
+/* ---- the four phases ---- */
+
+static int lock_once(void)
+{
+	const struct suspend_target target = {
+		.pids = pids, .nr = (size_t)now->nr, .id = 0x5eed, .timeout_seconds = now->timeout_seconds,
+	};
+	struct suspend_result result = { 0 };
+	int err = suspend_lock(&target, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+static int restore_once(void)
+{
+	struct suspend_result result = { 0 };
+	int err = suspend_restore(&(struct suspend_target){ .pids = pids, .nr = (size_t)now->nr }, 0, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
+/* And what the command does after a failure. */
+static int checkpoint_once(void)
+{
+	const struct suspend_target target = {
+		.pids = pids, .nr = (size_t)now->nr, .id = 0xc0de, .timeout_seconds = now->timeout_seconds,
+	};
+	struct suspend_result result = { 0 };
+	int err = suspend_checkpoint(&target, contents, &settings, &result);
+
+	free(result.reports);
+	if (err && result.is_half)
+		restore_once();
+	return err;
+}
+
+static int unlock_once(void)
+{
+	struct suspend_result result = { 0 };
+	int err = suspend_unlock(&(struct suspend_target){ .pids = pids, .nr = (size_t)now->nr }, &settings, &result);
+
+	free(result.reports);
+	return err;
+}
+
 /* In a process of its own, which may die. 0; 1: an error; -1: it died. */
 static int run(int (*what)(void), unsigned int die_at, unsigned int fail_at)
 {
@@ -1588,15 +1635,25 @@ TEST(a_suspend_without_a_process_leaves_no_directory)
 	assert_int_equal(access(contents, F_OK), -1);
 }
 
-/* It runs, or is suspended. */
+static int (*const commands[])(void) = { suspend_once, resume_once, lock_once, checkpoint_once, restore_once, unlock_once };
+#define FIRST_PHASE 2
+
+/* They run, or are suspended or locked. */
+static void come_to(int (*command)(void))
+{
+	if (command == resume_once)
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+	if (command == checkpoint_once || command == restore_once || command == unlock_once)
+		assert_int_equal(run(lock_once, 0, 0), 0);
+	if (command == restore_once)
+		assert_int_equal(run(checkpoint_once, 0, 0), 0);
+}
+
 static void make_process_for(int (*command)(void))
 {
 	make_process();
-	if (command == resume_once)
-		assert_int_equal(run(suspend_once, 0, 0), 0);
+	come_to(command);
 }
-
-static int (*const commands[])(void) = { suspend_once, resume_once };
 
 TEST(a_command_that_dies_anywhere_loses_nothing)
 {
@@ -1605,7 +1662,7 @@ TEST(a_command_that_dies_anywhere_loses_nothing)
 			make_process_for(commands[i]);
 			died = run(commands[i], at, 0) < 0;
 			complete(at);
-			assert_true(died || at > 40);
+			assert_true(died || at > 20);
 		}
 }
 
@@ -1616,8 +1673,7 @@ TEST(without_cgroups_a_command_that_dies_anywhere_loses_nothing)
 		for (unsigned int at = 1, died = 1; died; at++) {
 			make_process();
 			model->no_cgroups = true;
-			if (commands[i] == resume_once)
-				assert_int_equal(run(suspend_once, 0, 0), 0);
+			come_to(commands[i]);
 			assert_true(commands[i] != resume_once || model->stopped);
 			died = run(commands[i], at, 0) < 0;
 			complete(at);
@@ -1782,7 +1838,7 @@ static void expect_first_alone(unsigned int at)
 /* Its parent, which is suspended, too, does not wait for it. */
 TEST(a_process_that_is_killed_does_not_keep_the_other)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+	for (size_t i = 0; i < FIRST_PHASE; i++)
 		for (unsigned int at = 0;; at++) {
 			int err;
 
@@ -2388,6 +2444,189 @@ TEST(an_engine_that_freezes_while_calls_are_made_has_it_frozen_afterwards)
 		model->room = 1 << 20;
 		complete(0);
 	}
+}
+
+/* ---- phases by themselves ---- */
+
+static void expect_locked(unsigned int at)
+{
+	const char *why;
+
+	expect_nothing_wrong(at);
+	for (int i = now->nr - 1; i >= 0; i--) {
+		model = &models[i];
+		if (!is_whole(&why))
+			fail_msg("point %u: process %d is locked without its %s", at, i, why);
+		if (!is_held() || !model->marked || model->queues_stand == model->no_kfd || state_of(i) != STATE_LOCKED)
+			fail_msg("point %u: process %d is not locked", at, i);
+		if (!models->no_cgroups && !is_frozen())
+			fail_msg("point %u: process %d is not frozen", at, i);
+	}
+	if (!access(contents, F_OK))
+		fail_msg("point %u: the directory of its contents stays", at);
+}
+
+TEST(four_phases_are_a_suspend_and_a_resume)
+{
+	for (int round = 0; round < 2; round++) {
+		make_processes(2);
+		models[1].no_kfd = round;
+		assert_int_equal(run(lock_once, 0, 0), 0);
+		expect_locked(0);
+		assert_int_equal(models[0].copies, 0);
+		for (int again = 0; again < 2; again++) {
+			model = models;
+			assert_int_equal(run(checkpoint_once, 0, 0), 0);
+			expect_nothing_wrong(0);
+			assert_true(is_frozen() && model->queues_stand && model->marked && model->nr == 3);
+			assert_int_equal(state_of(0), STATE_SUSPENDED);
+			assert_int_equal(state_of(1), STATE_SUSPENDED);
+			assert_int_equal(run(restore_once, 0, 0), 0);
+			expect_locked(0);
+		}
+		assert_int_equal(run(unlock_once, 0, 0), 0);
+		expect_whole(0);
+		assert_int_equal(models[0].pauses, 1);
+		complete(0);
+	}
+}
+
+/* With words that name the other command, and nothing changes. */
+TEST(a_phase_that_is_not_the_next_one_is_refused)
+{
+	make_processes(2);
+	assert_int_equal(run(checkpoint_once, 0, 0), 1);
+	assert_int_equal(run(restore_once, 0, 0), 1);
+	assert_int_equal(run(unlock_once, 0, 0), 1);
+	expect_whole(0);
+	assert_int_equal(run(lock_once, 0, 0), 0);
+	assert_int_equal(run(lock_once, 0, 0), 1);
+	assert_int_equal(run(suspend_once, 0, 0), 1);
+	expect_locked(0);
+	/* Nothing to do. */
+	assert_int_equal(run(restore_once, 0, 0), 0);
+	expect_locked(0);
+	assert_int_equal(run(checkpoint_once, 0, 0), 0);
+	assert_int_equal(run(lock_once, 0, 0), 1);
+	assert_int_equal(run(checkpoint_once, 0, 0), 1);
+	assert_int_equal(run(unlock_once, 0, 0), 1);
+	assert_int_equal(state_of(0), STATE_SUSPENDED);
+	assert_int_equal(state_of(1), STATE_SUSPENDED);
+	/* One of them only. */
+	assert_int_equal(run(restore_once, 0, 0), 0);
+	assert_int_equal(run(resume_first, 0, 0), 0);
+	assert_int_equal(state_of(1), STATE_LOCKED);
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_int_equal(run(resume_first, 0, 0), 0);
+	assert_int_equal(run(checkpoint_once, 0, 0), 1);
+	assert_int_equal(state_of(0), STATE_RUNNING);
+	assert_int_equal(state_of(1), STATE_SUSPENDED);
+	complete(0);
+}
+
+/* All are locked before one is copied: a process outside may have got a buffer meanwhile. */
+TEST(what_another_process_has_got_since_the_lock_stays)
+{
+	make_process_for(checkpoint_once);
+	model->alone[2] = false;
+	assert_int_equal(run(checkpoint_once, 0, 0), 0);
+	assert_non_null(find_buffer(3));
+	assert_non_null(find_buffer(4));
+	complete(0);
+}
+
+TEST(a_locked_process_whose_gpu_was_reset_is_not_copied)
+{
+	make_process_for(checkpoint_once);
+	model->losses++;
+	assert_int_equal(run(checkpoint_once, 0, 0), 1);
+	expect_locked(0);
+	assert_int_equal(model->copies, 0);
+	assert_int_equal(run(unlock_once, 0, 0), 0);
+	complete(0);
+}
+
+TEST(a_checkpoint_without_room_or_in_vain_leaves_it_locked)
+{
+	make_process_for(checkpoint_once);
+	now->no_room = true;
+	assert_int_equal(run(checkpoint_once, 0, 0), 1);
+	expect_locked(0);
+	now->no_room = false;
+	now->is_slow = true;
+	now->timeout_seconds = 1;
+	assert_int_equal(run(checkpoint_once, 0, 0), -1);
+	expect_nothing_wrong(0);
+	assert_int_equal(state_of(0), STATE_LOCKED);
+	assert_int_equal(run(restore_once, 0, 0), 0);
+	expect_locked(0);
+	assert_int_equal(run(unlock_once, 0, 0), 0);
+	complete(0);
+}
+
+/* What the command does when the process that works was killed. */
+static int heal(int (*command)(void))
+{
+	if (command == lock_once)
+		return run(take_back, 0, 0);
+	return run(command == unlock_once ? unlock_once : restore_once, 0, 0);
+}
+
+static void expect_healed(int (*command)(void), unsigned int at)
+{
+	if (command == lock_once || command == unlock_once)
+		expect_whole(at);
+	else
+		expect_locked(at);
+}
+
+TEST(a_phase_that_dies_anywhere_is_as_before_or_at_its_end)
+{
+	for (size_t i = FIRST_PHASE; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, died = 1; died; at += 1 + at / 30) {
+			make_processes(2);
+			come_to(commands[i]);
+			died = run(commands[i], at, 0) < 0;
+			if (died) {
+				/* An unlock may find nothing left to do. */
+				assert_true(!heal(commands[i]) || commands[i] == unlock_once);
+				expect_healed(commands[i], at);
+			}
+			complete(at);
+		}
+}
+
+/* Both that work on it are killed: each of the others finds its way. */
+TEST(a_phase_that_dies_with_its_parent_is_undone_by_resume_and_unlock)
+{
+	for (size_t i = FIRST_PHASE; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, died = 1; died; at += 1 + at / 30) {
+			make_processes(2);
+			come_to(commands[i]);
+			died = run(commands[i], at, 0) < 0;
+			run(unlock_once, 0, 0);
+			expect_nothing_wrong(at);
+			if (state_of(0) != STATE_SUSPENDED && state_of(1) != STATE_SUSPENDED)
+				expect_whole(at);
+			complete(at);
+		}
+}
+
+TEST(a_phase_that_fails_anywhere_is_as_before_or_to_be_healed)
+{
+	for (size_t i = FIRST_PHASE; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, nr = 40; at <= nr; at += 1 + at / 30) {
+			make_processes(2);
+			come_to(commands[i]);
+			if (run(commands[i], 0, at) && commands[i] == lock_once)
+				assert_int_equal(run(take_back, 0, 0), 0);
+			nr = now->nr_points > nr ? now->nr_points : nr;
+			expect_nothing_wrong(at);
+			if (commands[i] == checkpoint_once && state_of(0) != STATE_SUSPENDED)
+				expect_locked(at);
+			complete(at);
+		}
 }
 
 UNIT_MAIN(begin, end)

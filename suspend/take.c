@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A process that has a record is taken as that says: by a resume, and by a checkpoint of what is locked. */
+#include "suspend/internal.h"
+
+int process_find(struct process *process)
+{
+	int err = record_find(process->head.pid, &process->head);
+
+	if (err)
+		return err;
+	process->was_there = record_is_alive(&process->head);
+	process->has_ended = !process->was_there;
+	if (process->has_ended)
+		record_remove(&process->head);
+	return process->has_ended ? 0 : record_check(&process->head);
+}
+
+static int take_kfd(struct process *process)
+{
+	struct task_file *file = &process->gpu.file;
+
+	if (!process->head.report.has_kfd)
+		return 0;
+	file->number = process->head.kfd_number;
+	file->fd = task_take_file(file->pid, file->number);
+	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
+}
+
+int process_take(struct process *process)
+{
+	int err = hold_begin(process->head.pid, true, &process->hold);
+
+	if (!err)
+		err = record_read(process);
+	if (!err)
+		err = still_find_cgroup(process);
+	if (!err)
+		still_note(process);
+	return err ? err : take_kfd(process);
+}
+
+void process_forget_plan(struct process *process)
+{
+	struct record_head *head = &process->head;
+
+	kfd_state_done(&process->gpu.state);
+	free(process->vmas);
+	free(process->handles);
+	free(process->mappings);
+	process->vmas = NULL;
+	process->handles = NULL;
+	process->mappings = NULL;
+	head->nr_vmas = head->nr_handles = head->nr_mappings = 0;
+	head->report = (struct suspend_report){
+		.pid = head->pid,
+		.has_kfd = head->report.has_kfd,
+		.is_held_by_signal = head->report.is_held_by_signal,
+	};
+}
