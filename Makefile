@@ -41,14 +41,14 @@ PLUGIN_LDLIBS = $(shell $(PKG_CONFIG) --libs $(PLUGIN_LIBS)) -ldl
 # The commit, with "-dirty" for a source that was changed. Archives that git makes have it in a file.
 SOURCE_ID := $(or $(shell sed '/Format/d' source-id 2>/dev/null),$(shell git describe --always --dirty --exclude='*' 2>/dev/null))
 
-PLUGIN_FOLDERS := checkpoint share pages match image stopped kernel host content
+PLUGIN_FOLDERS := checkpoint suspend share pages match image stopped kernel host content
 PLUGIN_SOURCES := $(wildcard amdgpu_plugin*.c $(PLUGIN_FOLDERS:%=%/*.c))
 PLUGIN_OBJECTS := $(PLUGIN_SOURCES:%.c=$(BUILD)/plugin/%.o) $(BUILD)/plugin/criu-amdgpu.pb-c.o
 PROTO_FILES := $(BUILD)/proto/criu-amdgpu.pb-c.c $(BUILD)/proto/criu-amdgpu.pb-c.h
 
 # The command takes of the plugin's objects what it needs, and does not depend on criu. Archives are read by libarchive, which
 # the plugin does not need.
-TOOL_FOLDERS := tool suspend
+TOOL_FOLDERS := tool
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/plugin/%.o,$(wildcard $(TOOL_FOLDERS:%=%/*.c)))
 TOOL_PARTS := $(BUILD)/plugin/parts.a
 TOOL_LIBS := libdrm_amdgpu libprotobuf-c libarchive

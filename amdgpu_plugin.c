@@ -193,6 +193,8 @@ static bool is_task(int pid)
 /* criu calls this for every task before it stops it. In a pre-dump of a task without device mappings it is the only hook. */
 static int hook_pause_devices(int pid)
 {
+	if (plugin.dump && is_task(pid))
+		dump_stop_suspended(plugin.dump, pid);
 	if (!plugin.awake || plugin.stage != CRIU_STAGE_PRE_DUMP || !is_task(pid) || !dump_has_state(pid))
 		return -ENOTSUP;
 	return refuse_pre_dump();

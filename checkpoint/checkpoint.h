@@ -38,6 +38,9 @@ int dump_pause(struct dump *dump);
  */
 int dump_try(const struct settings *settings, double *ret_seconds);
 
+/* Before criu stops a task: one that is suspended stands still by SIGSTOP from now on, and runs code of criu. */
+void dump_stop_suspended(struct dump *dump, pid_t pid);
+
 /* Whether a task has state on GPUs, whether or not criu will find a file or mapping of ours in it. */
 bool dump_has_state(pid_t pid);
 

@@ -30,6 +30,7 @@
 #include "kernel/kernel.h"
 #include "pages/pages.h"
 #include "share/share.h"
+#include "suspend/suspend.h"
 
 struct dump {
 	const struct settings *settings;
@@ -40,11 +41,13 @@ struct dump {
 	struct driver_release driver;
 	struct gpu_process **processes;
 	size_t nr_processes, nr_named; /* for that many, criu has asked */
+	struct suspend_dump *suspended;
 	struct share_request request;
 	struct survey *survey;
 	struct content_tally tally;
 	pid_t guard;	   /* as long as queues may be stopped; 0: none */
 	double stopped_at; /* the first queues */
+	bool is_try; /* nothing will be written */
 	bool started;
 	bool writes; /* images of an earlier dump were removed */
 	int result;  /* of the pause */
@@ -54,9 +57,14 @@ struct dump *dump_new(const struct settings *settings)
 {
 	struct dump *dump = calloc(1, sizeof(*dump));
 
-	if (dump)
-		dump->settings = settings;
-	return dump;
+	if (!dump)
+		return NULL;
+	dump->settings = settings;
+	dump->suspended = suspend_dump_new();
+	if (dump->suspended)
+		return dump;
+	free(dump);
+	return NULL;
 }
 
 static struct gpu_process *process_by_pid(const struct dump *dump, pid_t pid)
@@ -67,10 +75,16 @@ static struct gpu_process *process_by_pid(const struct dump *dump, pid_t pid)
 	return NULL;
 }
 
+/* Whether it has queues that a dump stops. Those of a suspended process are stopped already, and stay so. */
+static bool has_own_queues(const struct gpu_process *process)
+{
+	return !process->no_kfd && !process->is_suspended;
+}
+
 static void process_let_go(struct gpu_process *process)
 {
 	pid_t pid = process->file.pid;
-	int err = process->no_kfd ? 0 : kfd_unpause(process->file.fd);
+	int err = has_own_queues(process) ? kfd_unpause(process->file.fd) : 0;
 
 	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
 	if (err && err != -EINVAL && !criu_task_has_ended(pid)) {
@@ -105,6 +119,7 @@ bool dump_free(struct dump *dump, bool succeeded)
 		image_remove_all();
 	for (size_t i = 0; i < dump->nr_processes; i++)
 		process_let_go(dump->processes[i]);
+	suspend_dump_end(dump->suspended, succeeded);
 	guard_end(dump->guard);
 	if (succeeded && dump->nr_processes)
 		pages_log_tally(&dump->tally, "saved", dump->nr_processes, "queues were stopped for",
@@ -161,7 +176,7 @@ static int is_extra_file_of_paused(struct dump *dump, const struct task_file *fi
 		return fail(err, "pid %d: cannot stop its GPU queues: %m", file->pid);
 	while (i && !found) {
 		struct gpu_process *process = dump->processes[--i];
-		int ret = kfd_unpause(process->file.fd);
+		int ret = has_own_queues(process) ? kfd_unpause(process->file.fd) : 0;
 
 		found = ret == -EINVAL;
 		if (!ret || found)
@@ -170,7 +185,7 @@ static int is_extra_file_of_paused(struct dump *dump, const struct task_file *fi
 			   process->file.pid, process->file.pid);
 	}
 	for (; !err && i < dump->nr_processes; i++)
-		err = pause_process(dump->processes[i]);
+		err = has_own_queues(dump->processes[i]) ? pause_process(dump->processes[i]) : 0;
 	return err ? err : found;
 }
 
@@ -186,6 +201,18 @@ static int add_process(struct dump *dump, const struct task_file *file)
 	}
 	process->file = *file;
 	process->no_kfd = file->minor;
+	return 0;
+}
+
+/* Another file of /dev/kfd is an extra one. */
+static int add_suspended(struct dump *dump, const struct task_file *file)
+{
+	int err = suspend_dump_has_file(dump->suspended, file) ? add_process(dump, file) : -ENOENT;
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	suspend_dump_counts(dump->suspended, dump->processes[dump->nr_processes - 1]);
+	pr_info("pid %d: is suspended, and is dumped as it is\n", file->pid);
 	return 0;
 }
 
@@ -205,6 +232,11 @@ static int pause_file(struct dump *dump, const struct task_file *file)
 	pr_info("pid %d: GPU queues stopped; %u GPUs, %u BOs, %u objects, %" PRIu64 " bytes of state\n", file->pid,
 		state->nr_devices, state->nr_bos, state->nr_objects, state->priv_size);
 	return 0;
+}
+
+static int stop_file(struct dump *dump, const struct task_file *file)
+{
+	return suspend_dump_has(dump->suspended, file->pid) ? add_suspended(dump, file) : pause_file(dump, file);
 }
 
 /* ---- what cannot be restored ---- */
@@ -275,13 +307,15 @@ static int checkpoint_all(struct dump *dump, bool *ret_busy)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct gpu_process *process = dump->processes[i];
 
-		if (process->no_kfd)
+		if (process->no_kfd || process->state.devices)
 			continue;
-		err = kfd_checkpoint(process->file.fd, process->file.pid, &process->state);
+		err = process->is_suspended ? suspend_dump_ask(dump->suspended, process) :
+					      kfd_checkpoint(process->file.fd, process->file.pid, &process->state);
 		if (err)
 			return err;
 		standin_drop(&process->state);
-		*ret_busy |= limits_are_busy(&process->state, dump->machine, &dump->driver, is_forced(dump));
+		*ret_busy |= has_own_queues(process) &&
+			     limits_are_busy(&process->state, dump->machine, &dump->driver, is_forced(dump));
 	}
 	return err;
 }
@@ -293,7 +327,7 @@ static int let_queues_run(const struct dump *dump, double seconds)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct gpu_process *process = dump->processes[i];
 
-		if (process->no_kfd)
+		if (!has_own_queues(process))
 			continue;
 		kfd_state_done(&process->state);
 		err = kfd_unpause(process->file.fd);
@@ -302,7 +336,7 @@ static int let_queues_run(const struct dump *dump, double seconds)
 		return fail(err, "cannot let the GPU queues finish their kernels: %m");
 	usleep((useconds_t)(seconds * 1e6));
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = dump->processes[i]->no_kfd ? 0 : pause_process(dump->processes[i]);
+		err = has_own_queues(dump->processes[i]) ? pause_process(dump->processes[i]) : 0;
 	return err;
 }
 
@@ -335,6 +369,8 @@ static int process_take(struct dump *dump, struct gpu_process *process)
 	pid_t pid = process->file.pid;
 	int err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
 
+	if (!err && process->is_suspended)
+		err = refuse_suspended_queues(pid, state, dump->machine);
 	if (!err)
 		err = kfd_state_nodes(dump->machine, pid, state, &process->nodes);
 	return err ? err : stacks_add(state, process->nodes, &dump->driver, false);
@@ -436,18 +472,21 @@ static int pause_all(struct dump *dump)
 	if (!err)
 		err = task_files_collect(drm_is_amd, &dump->files);
 	if (!err)
-		err = refuse_suspended(&dump->files);
+		err = suspend_dump_read(dump->suspended, dump->files.pids, dump->files.nr_pids, dump->is_try);
 	if (err)
 		return err;
 	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
 	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = dump->files.files[i].minor ? 0 : heal(&dump->files.files[i]);
+		if (!dump->files.files[i].minor && !suspend_dump_has(dump->suspended, dump->files.files[i].pid))
+			err = heal(&dump->files.files[i]);
 	if (!err)
 		err = losses_note(&dump->files, &dump->losses);
 	dump->stopped_at = monotonic_seconds();
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (!dump->files.files[i].minor)
-			err = pause_file(dump, &dump->files.files[i]);
+			err = stop_file(dump, &dump->files.files[i]);
+	if (!err)
+		err = suspend_dump_check(dump->suspended, dump->processes, dump->nr_processes);
 	if (!err)
 		err = check_restorable(dump);
 	return err || !dump->nr_processes ? err : take_states(dump);
@@ -461,6 +500,11 @@ int dump_pause(struct dump *dump)
 		dump->result = pause_all(dump);
 	}
 	return dump->result;
+}
+
+void dump_stop_suspended(struct dump *dump, pid_t pid)
+{
+	suspend_dump_stop(dump->suspended, pid);
 }
 
 bool dump_has_state(pid_t pid)
@@ -543,6 +587,8 @@ static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 	err = pages_dump(dump->processes, dump->nr_processes, dump->settings, &dump->tally);
 	if (!err)
 		err = losses_check(&dump->files, dump->losses);
+	if (!err)
+		err = suspend_dump_save(dump->suspended);
 	/* Pages files look whole by now. */
 	if (err)
 		image_remove_all();
@@ -683,7 +729,12 @@ static int try_file(const struct dump *dump, const struct task_file *file)
 int dump_try(const struct settings *settings, double *ret_seconds)
 {
 	struct dump *dump = dump_new(settings);
-	int err = dump ? dump_pause(dump) : -ENOMEM;
+	int err = dump ? 0 : -ENOMEM;
+
+	if (dump) {
+		dump->is_try = true;
+		err = dump_pause(dump);
+	}
 
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = describe(dump, dump->processes[i]);

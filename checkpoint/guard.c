@@ -26,6 +26,7 @@
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 #include "kernel/kernel.h"
+#include "suspend/suspend.h"
 
 /* How long another tracer, such as the next criu, which heals the tasks itself, is waited for. */
 #define SEIZE_TRIES	 200
@@ -81,9 +82,11 @@ static void let_run(pid_t pid)
 {
 	struct task_files files = { 0 };
 
-	/* It was suspended meanwhile: its GPU memory is not there. */
-	if (task_find_mark(pid, -1) >= 0)
+	/* It is suspended: its GPU memory is freed. */
+	if (task_find_mark(pid, -1) >= 0) {
+		suspend_hold_again(pid);
 		return;
+	}
 	if (task_files_collect_one(pid, drm_says_amd, &files))
 		return;
 	for (size_t i = 0; i < files.count; i++)

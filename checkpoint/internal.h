@@ -208,6 +208,7 @@ struct restore {
 	bool vma_fds_stay_open; /* that UPDATE_VMA_MAP hands to criu */
 	struct mounted *mounted; /* where criu's main process is; NULL: the tasks' /dev stays as it is */
 	struct shared *shared;
+	struct suspend_restore *suspended; /* processes that come back suspended */
 	struct share_table *buffers; /* shared by all tasks as well */
 	struct pages_filling *contents; /* which criu's main process fills; NULL: there can be none */
 	double waited_seconds;	     /* for these, when all tasks were there */
@@ -273,9 +274,9 @@ int refuse_process(const struct gpu_process *process, const struct task_files *f
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);
 
-/* One of the tasks, which amdgpu-checkpoint has suspended: its queues must not run. */
-int refuse_suspended(const struct task_files *files);
-/* The same of tasks without AMD files: criu before 4.0 asks about none of those, and another plugin may keep the question. */
+/* A process that amdgpu-checkpoint has suspended, with queues that a restore makes again: these would run. */
+int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine);
+/* Suspended tasks without AMD files: criu before 4.0 asks about none of those, and another plugin may keep the question. */
 int refuse_suspended_unseen(void);
 
 /*

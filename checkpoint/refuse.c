@@ -23,9 +23,17 @@ static int refuse_marked(const int *pids, size_t nr)
 	return 0;
 }
 
-int refuse_suspended(const struct task_files *files)
+int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine)
 {
-	return refuse_marked(files->pids, files->nr_pids);
+	for (size_t i = 0; i < state->nr_devices; i++) {
+		int node = topology_find_gpu(machine, state->devices[i].actual_gpu_id);
+
+		if (node >= 0 && mes_maps(machine->nodes[node]))
+			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU %#x is a gfx11, whose queues a restore makes "
+				    "again and lets run: resume it first (\"amdgpu-checkpoint resume %d\")", pid,
+				    state->devices[i].user_gpu_id, pid);
+	}
+	return 0;
 }
 
 int refuse_suspended_unseen(void)

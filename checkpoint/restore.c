@@ -6,6 +6,7 @@
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
+#include "suspend/suspend.h"
 
 static int restore_init(struct restore *restore, bool certain)
 {
@@ -31,8 +32,9 @@ static int restore_init(struct restore *restore, bool certain)
 	/* Not an error yet: without an inventory there may be no GPU process to restore. */
 	restore->machine_error = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &restore->machine);
 	fail_log();
-	if (restore->machine_error)
-		return 0;
+	err = suspend_restore_read(&restore->suspended);
+	if (err || restore->machine_error)
+		return err;
 	err = precheck_images(restore->machine, restore->settings, restore->shared, certain, &restore->largest);
 	if (err)
 		return err;
@@ -71,6 +73,7 @@ void restore_free(struct restore *restore)
 	topology_free(restore->largest);
 	mounted_free(restore->mounted);
 	share_table_free(restore->buffers);
+	suspend_restore_free(restore->suspended);
 	shared_free(restore->shared);
 	criu_store_end();
 	if (restore->resume_fd >= 0)
@@ -122,7 +125,9 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
 			pid, strerror(-err));
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
-	err = restore->resume_fd < 0 ? restore->resume_fd : kfd_resume(restore->resume_fd, pid);
+	err = restore->resume_fd < 0 ? restore->resume_fd : suspend_restore_stop(restore->suspended, pid);
+	if (!err)
+		err = kfd_resume(restore->resume_fd, pid);
 	if (err || !task->nr_queues)
 		return err;
 	/* A task that is in the middle of that must not run on if criu dies. */
@@ -137,6 +142,8 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 
 	if (!err && task->has_kfd)
 		err = let_queues_run(restore, pid, task);
+	if (!err)
+		err = suspend_restore_finish(restore->suspended, pid, restore->machine);
 	if (err || ++restore->nr_resumed < shared->nr_tasks)
 		return err;
 	pages_log_tally(pages_filling_tally(restore->contents), "restored", restore->nr_resumed, "tasks waited",
@@ -154,6 +161,8 @@ int restore_resume(struct restore *restore, pid_t pid)
 	const struct shared_task *task;
 	int err, r = shared_find_task(restore->shared, pid, &task);
 
+	if (!r && suspend_restore_has(restore->suspended, task_own_pid(pid)))
+		return suspend_restore_finish(restore->suspended, pid, restore->machine);
 	if (!r)
 		return -ESRCH;
 	err = r < 0 ? r : resume_task(restore, pid, task);

@@ -15,6 +15,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/internal.h"
 #include "image/image.h"
+#include "suspend/suspend.h"
 
 void restored_task_done(struct restored_task *task)
 {
@@ -204,7 +205,9 @@ static int put_state(struct restored_task *task, struct gpu_process *image)
 	int err;
 
 	task->image = image;
-	err = prepare_state(task);
+	err = suspend_restore_check(task->restore->suspended, image);
+	if (!err)
+		err = prepare_state(task);
 	if (!err && !image->no_kfd) {
 		kfd = open_kfd(task);
 		err = kfd < 0 ? kfd : 0;

@@ -19,7 +19,7 @@ static DIR *open_image_dir(void)
 	return entries;
 }
 
-int kfd_image_next(int after)
+int image_next(enum image_kind kind, int after)
 {
 	_cleanup_closedir_ DIR *entries = open_image_dir();
 	struct image_name name;
@@ -27,10 +27,15 @@ int kfd_image_next(int after)
 	int next = -1;
 
 	while (entries && (entry = readdir(entries)))
-		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_KFD && name.id > after &&
+		if (image_name_parse(entry->d_name, &name) && name.kind == kind && name.id > after &&
 		    (next < 0 || name.id < next))
 			next = name.id;
 	return next;
+}
+
+int kfd_image_next(int after)
+{
+	return image_next(IMAGE_KFD, after);
 }
 
 static void remove_image(int dir, const char *name)

@@ -24,11 +24,12 @@ static const char *const formats[] = {
 	[IMAGE_RENDER] = "amdgpu-renderD-%d.img",
 	[IMAGE_PAGES] = "amdgpu-pages-%d-%04x.img",
 	[IMAGE_DMABUF] = "amdgpu-shared-%d.img",
+	[IMAGE_SUSPENDED] = "amdgpu-suspended-%d.img",
+	[IMAGE_FREED] = "amdgpu-freed-%d-%04x.img",
 	[IMAGE_DMABUF_OLD] = "amdgpu-dmabuf_%d.img",
 };
 
-/* @gpu_id: of contents, the user gpu id. Not for IMAGE_DRM_PAGES, which nobody makes. */
-static void image_name(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX])
+void image_name_make(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX])
 {
 	snprintf(ret, IMAGE_NAME_MAX, formats[kind], id, gpu_id);
 }
@@ -45,7 +46,7 @@ bool image_name_parse(const char *name, struct image_name *ret)
 		*ret = (struct image_name){ .kind = (enum image_kind)i };
 		if (strncmp(name, formats[i], numbers) || sscanf(name + numbers, "%9d-%8x", &ret->id, &ret->gpu_id) < 1)
 			continue;
-		image_name(ret->kind, ret->id, ret->gpu_id, made);
+		image_name_make(ret->kind, ret->id, ret->gpu_id, made);
 		ret->kind = ret->kind == IMAGE_DMABUF_OLD ? IMAGE_DMABUF : ret->kind;
 		return ret->id >= 0 && !strcmp(name, made);
 	}
@@ -58,13 +59,13 @@ bool image_name_parse(const char *name, struct image_name *ret)
 
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 {
-	image_name(IMAGE_PAGES, id, user_gpu_id, name);
+	image_name_make(IMAGE_PAGES, id, user_gpu_id, name);
 	return criu_image_create(name);
 }
 
 int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 {
-	image_name(IMAGE_PAGES, id, user_gpu_id, name);
+	image_name_make(IMAGE_PAGES, id, user_gpu_id, name);
 	return criu_image_open(name);
 }
 
@@ -86,7 +87,7 @@ int image_file_write(enum image_kind kind, int id, struct image_payload *payload
 {
 	int fd, err;
 
-	image_name(kind, id, 0, payload->name);
+	image_name_make(kind, id, 0, payload->name);
 	/* A restore would not read it. */
 	if (payload->size > MAX_PAYLOAD)
 		return fail(-EFBIG, "image %s: would have %zu bytes, more than a restore reads (%llu)", payload->name,
@@ -148,7 +149,7 @@ int image_file_read(enum image_kind kind, int id, struct image_payload *ret)
 {
 	_cleanup_close_ int fd = -1;
 
-	image_name(kind, id, 0, ret->name);
+	image_name_make(kind, id, 0, ret->name);
 	fd = criu_image_open(ret->name);
 	return fd < 0 ? fd : image_payload_read(ret->name, fd, &ret->data, &ret->size);
 }

@@ -128,6 +128,7 @@ int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_
 	msg.writer = &writer;
 	msg.has_extra_file = msg.extra_file = image->extra_file;
 	msg.has_no_kfd = msg.no_kfd = image->no_kfd;
+	msg.has_is_suspended = msg.is_suspended = image->is_suspended;
 	msg.has_nr_sharers = msg.has_nr_files = image->nr_sharers > 0;
 	msg.nr_sharers = image->nr_sharers;
 	msg.nr_files = image->nr_files;
@@ -219,6 +220,7 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *
 	image->state.pid = msg->pid;
 	image->extra_file = msg->extra_file;
 	image->no_kfd = msg->no_kfd;
+	image->is_suspended = msg->is_suspended;
 	image->nr_sharers = msg->nr_sharers;
 	image->nr_files = msg->nr_files;
 	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);

@@ -22,15 +22,20 @@ enum image_kind {
 	IMAGE_RENDER,	 /* amdgpu-renderD-ID.img */
 	IMAGE_PAGES,	 /* amdgpu-pages-ID-GPU.img */
 	IMAGE_DMABUF,	 /* amdgpu-shared-ID.img */
+	IMAGE_SUSPENDED, /* amdgpu-suspended-PID.img: the record of a suspended process (suspend/move.c) */
+	IMAGE_FREED,	 /* amdgpu-freed-PID-GPU.img: the data of the BOs that it has freed */
 	IMAGE_DMABUF_OLD, /* amdgpu-dmabuf_ID.img, of CRIU's development branch and early versions; parsed as the above */
 	IMAGE_DRM_PAGES, /* amdgpu-drm-pages-ID-MINOR-BO.img, of that branch */
 };
 
 struct image_name {
 	enum image_kind kind;
-	int id;		 /* criu's number of the file */
-	uint32_t gpu_id; /* IMAGE_PAGES: user gpu id */
+	int id;		 /* criu's number of the file; IMAGE_SUSPENDED, IMAGE_FREED: the process' own pid */
+	uint32_t gpu_id; /* IMAGE_PAGES, IMAGE_FREED: user gpu id */
 };
+
+/* The name of an image. @gpu_id: as in it, else 0. Not for IMAGE_DRM_PAGES, which nobody makes. */
+void image_name_make(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX]);
 
 /* Whether a file's name is that of an image; *ret is what it says. */
 bool image_name_parse(const char *name, struct image_name *ret);
@@ -63,6 +68,7 @@ struct gpu_process {
 	bool extra_file;	/* one more file of a process whose state is in another image: state.pid, nodes and flags are all there is */
 	bool no_kfd;		/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
 				   files has this image beside its own */
+	bool is_suspended;	/* its queues stay stopped, and some of its BOs are freed: an image of IMAGE_SUSPENDED says which */
 	int flags;		/* of the file, DEVICE_FLAGS of kernel/machine.h */
 	uint32_t nr_sharers;	/* how many processes of the dump share buffers or have render nodes with objects, in each
 				   of them; 0: this one does not */
@@ -177,6 +183,8 @@ int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 
 /* The lowest id above @after for which the image directory has the state of a KFD process; -1: none, or a stream. */
 int kfd_image_next(int after);
+/* The same of images of a kind. */
+int image_next(enum image_kind kind, int after);
 
 /*
  * Removes all files and links with names of the plugin's images from the image directory: for a dump, before it

@@ -56,7 +56,7 @@ int cut_add(struct cut *cut, const struct suspend_target *target)
 	return err ? err : (int)(cut->nr - before);
 }
 
-static void process_done(struct process *process)
+void process_done(struct process *process)
 {
 	hold_end(&process->hold);
 	cleanup_close(&process->gpu.file.fd);

@@ -136,6 +136,9 @@ int record_find(pid_t pid, struct record_head *ret);
 int record_check(const struct record_head *head);
 /* Fills the rest of a process whose head is there. */
 int record_read(struct process *process);
+/* The same as an image: writes it; fills a process that has nothing yet. 0 or -errno, for the second after fail(). */
+int record_save(struct process *process, int fd);
+int record_load(const char *name, const uint8_t *data, size_t size, struct process *process);
 /* The pids of all records of a suspend. Heap memory of the caller. */
 int record_list(uint64_t id, int **ret, size_t *ret_nr);
 /* Forgets the process: its record, and its files of data. */
@@ -230,6 +233,7 @@ bool cut_drop_ended(struct cut *cut, const struct suspend_target *target, size_t
 bool cut_has(const struct cut *cut, pid_t pid);
 /* Those with /dev/kfd. *ret: heap memory of the caller. 0 or -ENOMEM. */
 int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr);
+void process_done(struct process *process);
 /* Lets all go that is held. */
 void cut_end(struct cut *cut);
 /* Reads the head of its record. One that has ended has left nothing else, which is removed. -ENOENT, no message: there is none. */
@@ -267,6 +271,13 @@ void still_freeze(struct cut *cut);
 /* One that has its memory again goes back to where it was. It runs with the end of its tracer. False: it was killed, and is
  * still in its own cgroup. */
 bool still_let_go(struct process *process);
+/*
+ * Around a dump by criu, which runs code in threads, and sees a process as stopped when a signal has stopped it. The first:
+ * of one that is seized, SIGSTOP instead of the frozen cgroup; it stops when it is let go. 0, or -errno after fail(). The
+ * second: of one that stands still by SIGSTOP, frozen again besides.
+ */
+int still_by_signal(struct process *process);
+void still_by_cgroup(struct process *process);
 /* The end: what others had frozen, and have not thawed meanwhile, is so again, and parents run. */
 void still_after(struct cut *cut);
 

@@ -190,12 +190,11 @@ static int write_file(const char *path, struct process *process)
 	return err;
 }
 
-int record_write(struct process *process)
+/* Fills in what the head says of itself and of the parts. */
+static void seal(struct process *process)
 {
 	const struct kfd_state *state = &process->gpu.state;
 	struct record_head *head = &process->head;
-	char path[PATH_MAX], made[PATH_MAX];
-	int err;
 
 	memcpy(head->magic, MAGIC, sizeof(head->magic));
 	head->version = VERSION;
@@ -208,6 +207,15 @@ int record_write(struct process *process)
 	head->parts_crc = parts_crc(process);
 	head->own_crc = own_crc(head);
 	head->crc = fixed_crc(head);
+}
+
+int record_write(struct process *process)
+{
+	const struct record_head *head = &process->head;
+	char path[PATH_MAX], made[PATH_MAX];
+	int err;
+
+	seal(process);
 	record_path(head, "", path);
 	record_path(head, NEW, made);
 	err = write_file(made, process);
@@ -386,10 +394,19 @@ static int fill_parts(int fd, struct process *process)
 	return 0;
 }
 
+static void fill_state(const struct record_head *head, struct kfd_state *state)
+{
+	state->nr_devices = head->nr_devices;
+	state->nr_bos = state->nr_records = head->nr_bos;
+	state->nr_objects = head->nr_objects;
+	state->priv_size = head->priv_size;
+	for (size_t i = 0; i < head->nr_bos; i++)
+		state->bos[i].dmabuf_fd = KFD_NO_FD;
+}
+
 int record_read(struct process *process)
 {
 	const struct record_head *head = &process->head;
-	struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int fd = -1;
 	int err = record_find(head->pid, &process->head);
 
@@ -401,13 +418,67 @@ int record_read(struct process *process)
 		err = fill_parts(fd, process);
 	if (err)
 		return err;
-	state->pid = (uint32_t)task_own_pid(head->pid);
-	state->nr_devices = head->nr_devices;
-	state->nr_bos = state->nr_records = head->nr_bos;
-	state->nr_objects = head->nr_objects;
-	state->priv_size = head->priv_size;
-	for (size_t i = 0; i < head->nr_bos; i++)
-		state->bos[i].dmabuf_fd = KFD_NO_FD;
+	fill_state(head, &process->gpu.state);
+	process->gpu.state.pid = (uint32_t)task_own_pid(head->pid);
+	return 0;
+}
+
+/* ---- in an image ---- */
+
+int record_save(struct process *process, int fd)
+{
+	struct record_part parts[NR_PARTS];
+	uint64_t size = sizeof(process->head);
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
+	int err;
+
+	seal(process);
+	record_parts(process, parts);
+	for (size_t i = 0; i < NR_PARTS; i++)
+		size += parts[i].size;
+	length_prefix_put(prefix, size);
+	err = write_all(fd, prefix, sizeof(prefix));
+	return err ? err : write_parts(fd, process);
+}
+
+static int load_parts(struct process *process, const uint8_t *data, uint64_t left)
+{
+	struct record_part parts[NR_PARTS];
+
+	record_parts(process, parts);
+	for (size_t i = 0; i < NR_PARTS; i++) {
+		if (parts[i].size > left)
+			return -EBADMSG;
+		*parts[i].data = calloc(1, parts[i].size + 1);
+		if (!*parts[i].data)
+			return -ENOMEM;
+		memcpy(*parts[i].data, data, parts[i].size);
+		data += parts[i].size;
+		left -= parts[i].size;
+	}
+	return left || parts_crc(process) != process->head.parts_crc ? -EBADMSG : 0;
+}
+
+int record_load(const char *name, const uint8_t *data, size_t size, struct process *process)
+{
+	struct record_head *head = &process->head;
+	int err = size < RECORD_FIXED ? -EBADMSG : 0;
+
+	memcpy(head, data, size < sizeof(*head) ? size : sizeof(*head));
+	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || fixed_crc(head) != head->crc))
+		err = -EBADMSG;
+	if (!err && head->version != VERSION)
+		return fail(-EOPNOTSUPP,
+			    "image %s: is of a process that amdgpu-checkpoint %s has suspended, whose records this version (%s) "
+			    "cannot read: restore it with that version",
+			    name, head->writer, plugin_version);
+	if (!err && (size < sizeof(*head) || own_crc(head) != head->own_crc))
+		err = -EBADMSG;
+	if (!err)
+		err = load_parts(process, data + sizeof(*head), size - sizeof(*head));
+	if (err)
+		return fail(err, "image %s: is damaged: %m", name);
+	fill_state(head, &process->gpu.state);
 	return 0;
 }
 

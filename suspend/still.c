@@ -361,6 +361,39 @@ bool still_let_go(struct process *process)
 	return is_left;
 }
 
+/* ---- around a dump ---- */
+
+int still_by_signal(struct process *process)
+{
+	struct record_head *head = &process->head;
+	int err = still_find_cgroup(process);
+
+	if (err)
+		return err;
+	still_note(process);
+	head->is_stopped = true;
+	err = record_write(process);
+	if (!err && kill(head->pid, SIGSTOP))
+		err = fail(-errno, "pid %d: cannot be stopped: %m", head->pid);
+	if (!err && !leave_own_cgroup(head))
+		err = fail(-ESRCH, "pid %d: has ended", head->pid);
+	if (!err)
+		record_remove_cgroup(head);
+	return err;
+}
+
+void still_by_cgroup(struct process *process)
+{
+	struct record_head *head = &process->head;
+	const struct cut none = { 0 };
+
+	if (head->by_home)
+		cgroup_freeze(head->home, true);
+	else if (!head->report.is_held_by_signal)
+		freeze_process(&none, process);
+	record_write(process);
+}
+
 /* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */
 void still_after(struct cut *cut)
 {

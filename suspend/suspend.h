@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "amdgpu_plugin_topology.h"
 #include "host/host.h"
 
 /* Records, and the file system in memory for the data of those that name no other directory. */
@@ -136,5 +137,61 @@ int suspend_list(int **ret, size_t *ret_nr);
 
 /* Removes what is left of processes that are gone. */
 void suspend_clean(void);
+
+/* ---- suspended processes in a dump by criu (move.c): they are dumped as they are ---- */
+
+struct suspend_dump;
+struct gpu_process;
+struct task_file;
+
+/* NULL: out of memory. */
+struct suspend_dump *suspend_dump_new(void);
+/* Before criu seizes @pid and those below it: SIGSTOP instead of a frozen cgroup holds those that are suspended. */
+void suspend_dump_stop(struct suspend_dump *dump, pid_t pid);
+/* When all tasks are seized: refuses what cannot be dumped as it is. @is_try: nothing will be dumped. */
+int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, bool is_try);
+bool suspend_dump_has(const struct suspend_dump *dump, pid_t pid);
+/* Whether this is the file by which a process was suspended. */
+bool suspend_dump_has_file(const struct suspend_dump *dump, const struct task_file *file);
+/* Whether each that has GPU memory is among the processes of the dump. */
+int suspend_dump_check(const struct suspend_dump *dump, struct gpu_process *const *processes, size_t nr);
+/* The counts of a process' state, in place of kfd_pause(); the state, in place of kfd_checkpoint(). */
+void suspend_dump_counts(const struct suspend_dump *dump, struct gpu_process *process);
+int suspend_dump_ask(const struct suspend_dump *dump, struct gpu_process *process);
+/* Writes the images of the records, and of the data of freed buffers. */
+int suspend_dump_save(struct suspend_dump *dump);
+/* They are held as before. @succeeded: criu may end them now. Accepts NULL. */
+void suspend_dump_end(struct suspend_dump *dump, bool succeeded);
+/* The same of one whose dump was killed. The caller traces it. */
+void suspend_hold_again(pid_t pid);
+
+/* ---- and in a restore ---- */
+
+struct suspend_restore;
+
+/* In criu's main process, before there are tasks: reads the records, and whether the data are there. *ret: free it in any case. */
+int suspend_restore_read(struct suspend_restore **ret);
+void suspend_restore_free(struct suspend_restore *restore);
+/* @own_pid: in its own pid namespace. */
+bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid);
+/* Whether the image of a process and its record are of the same dump. */
+int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image);
+/* In criu's main process: before RESUME, stops the queues of a process with /dev/kfd. Nothing for those that are not suspended. */
+int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid);
+/* After it, for each that was suspended: its record, its data, and what holds it. */
+int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine);
+
+/* What the image of a record says. */
+struct suspend_image {
+	int64_t since; /* CLOCK_REALTIME, seconds */
+	bool has_kfd;
+	uint64_t freed_bytes;
+	size_t nr_gpus;
+	struct {
+		uint32_t gpu_id;     /* user gpu id */
+		uint64_t file_bytes; /* of its image of data; 0: there is none */
+	} gpus[TOPOLOGY_MAX_NODES];
+};
+int suspend_image_read(const char *name, const uint8_t *data, size_t size, struct suspend_image *ret);
 
 #endif

@@ -163,9 +163,8 @@ static int check_task(struct check *c, pid_t pid)
 		return complain("pid %d: cannot ask the KFD's sysfs: %s", pid, strerror(-err));
 	name_task(&task);
 	if (task_find_mark(pid, -1) >= 0) {
-		print_point(POINT_PROBLEM, task.name, "Run \"amdgpu-checkpoint resume\" first",
-			    "is suspended, and its GPU memory is freed");
-		c->is_held = true;
+		print_point(POINT_OK, task.name, NULL, "is suspended: it is dumped as it is, with the data of its freed buffers");
+		c->has_gpus = true;
 	}
 	tracer = (int)proc_status(pid, "TracerPid", 10);
 	if (tracer) {

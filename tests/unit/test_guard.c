@@ -32,6 +32,7 @@ static struct seen {
 	atomic_int guard;		/* its pid, once criu has one */
 	atomic_int nr_let_go[NR_TASKS]; /* by the tracer of the task */
 	atomic_int nr_refused;		/* by somebody else */
+	atomic_int nr_held;		/* that are suspended, by their tracer */
 	atomic_int nr_signals;		/* of children's ends, in criu */
 } * seen;
 
@@ -90,6 +91,13 @@ int kfd_unpause(int fd)
 	else
 		seen->nr_refused++;
 	return 0;
+}
+
+void suspend_hold_again(pid_t pid)
+{
+	for (int i = 0; i < NR_TASKS; i++)
+		if (tasks[i] == pid && tracer_of(pid) == getpid())
+			seen->nr_held++;
 }
 
 /* A task with one file, and one of a render node. */
@@ -272,7 +280,7 @@ UNIT_TEST(tasks_that_nobody_seems_to_trace_are_left_until_criu_ends, setup, tear
 }
 
 /* Its memory is not there: resume lets its queues run. */
-UNIT_TEST(a_task_that_was_suspended_meanwhile_stays_so, setup, teardown)
+UNIT_TEST(a_task_that_is_suspended_is_held_again, setup, teardown)
 {
 	marked = 0;
 	kill(tasks[0], SIGKILL);
@@ -283,6 +291,7 @@ UNIT_TEST(a_task_that_was_suspended_meanwhile_stays_so, setup, teardown)
 	end_by(SIGKILL);
 	assert_guard_ends();
 	assert_int_equal(seen->nr_let_go[0], 0);
+	assert_int_equal(seen->nr_held, 1);
 	assert_int_equal(seen->nr_let_go[1], 1);
 }
 

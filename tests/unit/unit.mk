@@ -96,12 +96,14 @@ test_tasks_LDFLAGS := -Wl,--wrap=statx
 test_hold_SRCS := stopped/hold.c
 test_inject_SRCS := stopped/inject.c stopped/hold.c stopped/rlimits.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
-test_suspend_SRCS := $(wildcard suspend/*.c) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
+test_suspend_SRCS := $(filter-out suspend/move.c,$(wildcard suspend/*.c)) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
 test_suspend_LDFLAGS := $(foreach call,kill open mkdir rmdir rename unlink fopen list_numbers readlink stat_quietly,-Wl,--wrap=$(call))
 test_room_SRCS := stopped/room.c
 test_room_LDFLAGS := -Wl,--wrap=open -Wl,--wrap=fopen
 test_record_SRCS := suspend/record.c suspend/place.c suspend/resets.c kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
 test_record_LDFLAGS := $(foreach call,open mkdir rmdir unlink access rename fstatfs fstatvfs proc_status,-Wl,--wrap=$(call))
+test_move_SRCS := $(addprefix suspend/,move.c record.c place.c still.c resets.c) kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
+test_move_LDFLAGS := $(foreach call,list_numbers open mkdir rmdir unlink access rename kill proc_status,-Wl,--wrap=$(call))
 test_follow_SRCS := tool/follow.c
 test_follow_LDFLAGS := -Wl,--wrap=usleep -Wl,--wrap=open -Wl,--wrap=monotonic_seconds
 test_devfilter_SRCS := kernel/devfilter.c

@@ -14,10 +14,10 @@ job_picture
 tool_run suspend "${job_pids[@]}" "$sleeper" || fail "suspend: $(<"$work/tool.out")"
 [ "$(find "/proc/$sleeper/fd" -lname '*amdgpu-suspended*')" ] || fail "nothing says that it is suspended"
 ! tool_run check "$sleeper" || fail "check: $(<"$work/tool.out")"
-grep -q 'is suspended, and its GPU memory is freed' "$work/tool.out" || fail "check: $(<"$work/tool.out")"
+grep -q 'was suspended together with pid' "$work/tool.out" || fail "check: $(<"$work/tool.out")"
 images_new
 ! criu_call dump -t "$sleeper" || fail "criu has dumped a process that is suspended"
-expect_one_error 'is suspended, and its GPU memory is freed'
+expect_one_error 'was suspended together with pid'
 alive "$sleeper" || fail "the process is gone"
 tool_run resume "${job_pids[@]}" "$sleeper" || fail "resume: $(<"$work/tool.out")"
 expect_unharmed

@@ -1,0 +1,746 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Suspended processes in a dump and a restore of criu: a process is dumped as it is, and restored as a suspended one.
+ *
+ * The images have what it still has on GPUs. Beside them are its record (amdgpu-suspended-PID.img) and the data of the BOs that it
+ * has freed (amdgpu-freed-PID-GPU.img), which are second names of the same files, or copies; PID: its own.
+ *
+ * A dump: criu runs code in threads, and takes a process for stopped when a signal has stopped it. So before criu seizes it, SIGSTOP
+ * takes the place of the frozen cgroup, and in the end both hold it. Its queues are stopped all the time.
+ *
+ * A restore: RESTORE leaves queues stopped. Before RESUME would let them run PROCESS_INFO stops them, as a suspend does. Then
+ * the process gets a record of this machine, which names its GPUs, render nodes, pid and directory; all else in a record is the
+ * process' own. The data get a directory of a new suspend, since engines remove the images when the restore is over.
+ *
+ * Whoever dies here leaves a process that SIGSTOP holds, with a record, in a dump; in a restore it dies with criu, and the
+ * next command removes its record and data.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+#include "image/image.h"
+#include "suspend/internal.h"
+
+#define STOP_SECONDS 5
+#define WAIT_USEC    1000
+
+/* ---- what is in a record ---- */
+
+static bool has_memory(const struct record_head *head)
+{
+	return head->report.has_kfd;
+}
+
+/* BOs that it has not. */
+static uint32_t count_freed(const struct process *process)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < process->gpu.state.nr_records; i++)
+		nr += process->goes[i] == GOES;
+	return nr;
+}
+
+static uint32_t count_left(const struct process *process)
+{
+	return process->gpu.state.nr_records - count_freed(process);
+}
+
+/* The bytes of its file of data of a GPU: a length, then one buffer after the other. 0: there is none. */
+static uint64_t data_bytes(const struct process *process, uint32_t gpu_id)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < process->gpu.state.nr_records; i++)
+		if (process->goes[i] && process->gpu.state.bos[i].gpu_id == gpu_id)
+			bytes += process->gpu.state.bos[i].size;
+	return bytes ? bytes + LENGTH_PREFIX_BYTES : 0;
+}
+
+static int check_length(pid_t pid, const char *name, int fd, uint64_t bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return fail(-errno, "pid %d: %s: %m", pid, name);
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size >= bytes)
+		return 0;
+	return fail(-EBADMSG, "pid %d: %s has %" PRIu64 " bytes, and the buffers that were freed have %" PRIu64, pid, name,
+		    (uint64_t)st.st_size, bytes);
+}
+
+static int open_data(pid_t pid, int dir, const char *name, uint64_t bytes, int *ret_fd)
+{
+	*ret_fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return fail(-errno, "pid %d: the data of its freed buffers are not there: %s: %m", pid, name);
+	return check_length(pid, name, *ret_fd, bytes);
+}
+
+/* What is zero in a file takes no room in the other. */
+static int copy_data(int from, int to)
+{
+	off_t at = 0, end = lseek(from, 0, SEEK_END), hole;
+	int err = end < 0 || ftruncate(to, end) ? -errno : 0;
+
+	while (!err && (at = lseek(from, at, SEEK_DATA)) >= 0) {
+		hole = lseek(from, at, SEEK_HOLE);
+		if (hole < 0 || lseek(to, at, SEEK_SET) < 0)
+			return -errno;
+		while (!err && at < hole) {
+			ssize_t n = sendfile(to, from, &at, (size_t)(hole - at));
+
+			err = n < 0 ? -errno : n ? 0 : -EIO;
+		}
+	}
+	return err ? err : errno == ENXIO ? 0 : -errno;
+}
+
+/* ---- a dump ---- */
+
+/* A suspended task of the dump. */
+struct leaving {
+	struct process process;
+	bool is_out; /* SIGSTOP holds it, and no cgroup */
+};
+
+struct suspend_dump {
+	struct leaving *list;
+	size_t nr;
+	bool has_looked; /* for tasks below the first */
+};
+
+struct suspend_dump *suspend_dump_new(void)
+{
+	return calloc(1, sizeof(struct suspend_dump));
+}
+
+static struct leaving *find_leaving(const struct suspend_dump *dump, pid_t pid)
+{
+	for (size_t i = 0; i < dump->nr; i++)
+		if (dump->list[i].process.head.pid == pid)
+			return &dump->list[i];
+	return NULL;
+}
+
+static int refuse(pid_t pid, const char *why)
+{
+	return fail(-EOPNOTSUPP, "pid %d: %s: resume it first (\"amdgpu-checkpoint resume %d\")", pid, why, pid);
+}
+
+static int read_suspended(struct process *process)
+{
+	pid_t pid = process->head.pid;
+	int err = record_read(process);
+
+	if (err == -ENOENT)
+		return refuse(pid, "is suspended, and its GPU memory is freed");
+	if (err)
+		return err;
+	if (!record_is_alive(&process->head))
+		return refuse(pid, "is suspended, and its GPU memory is freed");
+	if (process->head.phase == PHASE_LOCKED)
+		return refuse(pid, "is locked");
+	return process->head.phase == PHASE_SUSPENDED ? 0 : refuse(pid, "is in the middle of a suspend or resume");
+}
+
+/* With what has failed: that is said when all are seized. */
+static int let_out(struct leaving *one)
+{
+	struct process *process = &one->process;
+	int err = hold_begin(process->head.pid, false, &process->hold);
+
+	if (!err)
+		err = read_suspended(process);
+	if (!err)
+		err = still_by_signal(process);
+	one->is_out = !err;
+	hold_end(&process->hold);
+	return err;
+}
+
+static bool all_threads_stopped(pid_t pid)
+{
+	_cleanup_free_ int *tids = NULL;
+	size_t nr = 0;
+	bool ret = !proc_list(pid, "task", &tids, &nr);
+
+	for (size_t i = 0; ret && i < nr; i++)
+		ret = task_state(tids[i]) == 'T';
+	return ret;
+}
+
+static void wait_until_stopped(pid_t pid)
+{
+	double end = monotonic_seconds() + STOP_SECONDS;
+
+	while (!all_threads_stopped(pid) && monotonic_seconds() < end)
+		usleep(WAIT_USEC);
+}
+
+static int add_leaving(struct suspend_dump *dump, pid_t pid)
+{
+	const struct leaving one = { .process = { .head.pid = pid, .gpu.file = { .pid = pid, .fd = -1 } } };
+
+	return array_add(dump->list, dump->nr, one);
+}
+
+void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0, first = dump->nr;
+	int err = array_add(pids, nr, pid);
+
+	/* criu may have frozen those below by the time that it asks for them. */
+	if (!err && !dump->has_looked)
+		err = processes_add_descendants(&pids, &nr);
+	dump->has_looked = true;
+	for (size_t i = 0; !err && i < nr; i++)
+		if (!find_leaving(dump, pids[i]) && task_find_mark(pids[i], -1) >= 0 && !add_leaving(dump, pids[i]) &&
+		    let_out(&dump->list[dump->nr - 1])) {
+			process_done(&dump->list[--dump->nr].process);
+		}
+	for (size_t i = first; i < dump->nr; i++)
+		wait_until_stopped(dump->list[i].process.head.pid);
+	fail_clear();
+}
+
+static bool has_pid(const int *pids, size_t nr, pid_t pid)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* All processes of a suspend come along, one of them with memory on GPUs: that one's image keeps older plugins from a restore. */
+static int check_others(const struct suspend_dump *dump, const struct record_head *head, const int *tasks, size_t nr_tasks)
+{
+	_cleanup_free_ int *pids = NULL;
+	bool any = false;
+	size_t nr = 0;
+	int err = record_list(head->id, &pids, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct record_head other;
+
+		if (has_pid(tasks, nr_tasks, pids[i])) {
+			const struct leaving *one = find_leaving(dump, pids[i]);
+
+			any |= one && has_memory(&one->process.head);
+			continue;
+		}
+		err = record_find(pids[i], &other);
+		if (!err && other.id == head->id && record_is_alive(&other))
+			return fail(-EOPNOTSUPP,
+				    "pid %d: was suspended together with pid %d, which is not in this dump: dump both, or resume "
+				    "them first (\"amdgpu-checkpoint resume %d\")",
+				    head->pid, pids[i], head->pid);
+		err = err == -ENOENT ? 0 : err;
+	}
+	return err || any ? err : refuse(head->pid, "is suspended, and no process of that suspend has GPU memory");
+}
+
+static int check_data(const struct process *process)
+{
+	const struct kfd_state *state = &process->gpu.state;
+	_cleanup_close_ int dir = -1;
+	int err = count_freed(process) ? place_open(process->head.dir, &dir) : 0;
+
+	for (size_t i = 0; !err && i < state->nr_devices; i++) {
+		uint64_t bytes = data_bytes(process, state->devices[i].user_gpu_id);
+		char name[IMAGE_NAME_MAX];
+		_cleanup_close_ int fd = -1;
+
+		image_name_make(IMAGE_PAGES, process->head.pid, state->devices[i].user_gpu_id, name);
+		if (bytes && dir >= 0)
+			err = open_data(process->head.pid, dir, name, bytes, &fd);
+	}
+	return err;
+}
+
+static bool has_freed_handles(const struct process *process)
+{
+	for (size_t i = 0; i < process->head.nr_handles; i++)
+		if (process->handles[i].bo != NO_BO && process->goes[process->handles[i].bo])
+			return true;
+	return false;
+}
+
+static int check_leaving(const struct suspend_dump *dump, const struct leaving *one, const int *pids, size_t nr, bool is_try)
+{
+	const struct record_head *head = &one->process.head;
+	int err = check_others(dump, head, pids, nr);
+
+	if (err)
+		return err;
+	if (has_freed_handles(&one->process))
+		return refuse(head->pid, "is suspended, and has freed memory of VMM (hipMallocAsync, hipMemCreate, expandable "
+					 "segments), which cannot be dumped meanwhile");
+	if (!is_try && criu_image_dir() < 0)
+		return refuse(head->pid, "is suspended, and the data of its freed buffers cannot go into a stream of images");
+	if (!is_try && !one->is_out && !head->report.is_held_by_signal)
+		return refuse(head->pid, "is suspended, and stands still by a frozen cgroup that it could not leave (criu 4.0 or "
+					 "later is needed)");
+	return check_data(&one->process);
+}
+
+int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, bool is_try)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		if (find_leaving(dump, pids[i]) || task_find_mark(pids[i], -1) < 0)
+			continue;
+		err = add_leaving(dump, pids[i]);
+		if (!err)
+			err = read_suspended(&dump->list[dump->nr - 1].process);
+	}
+	for (size_t i = 0; !err && i < dump->nr; i++)
+		err = check_leaving(dump, &dump->list[i], pids, nr, is_try);
+	return err;
+}
+
+bool suspend_dump_has(const struct suspend_dump *dump, pid_t pid)
+{
+	return find_leaving(dump, pid);
+}
+
+bool suspend_dump_has_file(const struct suspend_dump *dump, const struct task_file *file)
+{
+	const struct leaving *one = find_leaving(dump, file->pid);
+
+	return one && has_memory(&one->process.head) && file->number == one->process.head.kfd_number;
+}
+
+int suspend_dump_check(const struct suspend_dump *dump, struct gpu_process *const *processes, size_t nr)
+{
+	for (size_t i = 0; i < dump->nr; i++) {
+		const struct record_head *head = &dump->list[i].process.head;
+		bool found = !has_memory(head);
+
+		for (size_t j = 0; j < nr; j++)
+			found |= processes[j]->file.pid == head->pid && processes[j]->is_suspended;
+		if (!found)
+			return refuse(head->pid, "is suspended, and its /dev/kfd is not among its files");
+	}
+	return 0;
+}
+
+/* As PROCESS_INFO would tell, which would stop the queues once more. */
+void suspend_dump_counts(const struct suspend_dump *dump, struct gpu_process *process)
+{
+	const struct process *one = &find_leaving(dump, process->file.pid)->process;
+	const struct kfd_state *before = &one->gpu.state;
+
+	process->is_suspended = true;
+	process->state.pid = before->pid;
+	process->state.nr_devices = before->nr_devices;
+	process->state.nr_bos = process->state.nr_records = count_left(one);
+	process->state.nr_objects = before->nr_objects;
+	process->state.priv_size = before->priv_size;
+}
+
+int suspend_dump_ask(const struct suspend_dump *dump, struct gpu_process *process)
+{
+	const struct process *one = &find_leaving(dump, process->file.pid)->process;
+
+	return kfd_checkpoint_again(process->file.fd, process->file.pid, &one->gpu.state, count_left(one), 0, &process->state);
+}
+
+static int save_data(const struct process *process, int dir, uint32_t gpu_id)
+{
+	char from[IMAGE_NAME_MAX], to[IMAGE_NAME_MAX];
+	pid_t pid = process->head.pid;
+	_cleanup_close_ int in = -1, out = -1;
+	int err;
+
+	image_name_make(IMAGE_PAGES, pid, gpu_id, from);
+	image_name_make(IMAGE_FREED, task_own_pid(pid), gpu_id, to);
+	err = open_data(pid, dir, from, data_bytes(process, gpu_id), &in);
+	if (err || !linkat(dir, from, criu_image_dir(), to, 0))
+		return err;
+	out = criu_image_create(to);
+	err = out < 0 ? out : copy_data(in, out);
+	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied into image %s: %m", pid, to) : 0;
+}
+
+static int save_process(struct process *process)
+{
+	const struct kfd_state *state = &process->gpu.state;
+	_cleanup_close_ int dir = -1, fd = -1;
+	char name[IMAGE_NAME_MAX];
+	int err = count_freed(process) ? place_open(process->head.dir, &dir) : 0;
+
+	for (size_t i = 0; !err && dir >= 0 && i < state->nr_devices; i++)
+		if (data_bytes(process, state->devices[i].user_gpu_id))
+			err = save_data(process, dir, state->devices[i].user_gpu_id);
+	if (err)
+		return err;
+	image_name_make(IMAGE_SUSPENDED, task_own_pid(process->head.pid), 0, name);
+	fd = criu_image_create(name);
+	err = fd < 0 ? fd : record_save(process, fd);
+	return err ? fail(err, "image %s: cannot be written: %m", name) : 0;
+}
+
+int suspend_dump_save(struct suspend_dump *dump)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < dump->nr; i++)
+		err = save_process(&dump->list[i].process);
+	return err;
+}
+
+/* A cgroup of others that stayed frozen after a dump would hold what is restored in it. */
+static void leave_home(struct record_head *head)
+{
+	if (!head->by_home)
+		return;
+	head->by_home = false;
+	head->home[0] = '\0';
+	head->report.is_held_by_signal = true;
+}
+
+void suspend_dump_end(struct suspend_dump *dump, bool succeeded)
+{
+	if (!dump)
+		return;
+	for (size_t i = 0; i < dump->nr; i++) {
+		struct process *process = &dump->list[i].process;
+
+		if (dump->list[i].is_out && record_is_alive(&process->head)) {
+			if (succeeded)
+				leave_home(&process->head);
+			still_by_cgroup(process);
+		}
+		process_done(process);
+	}
+	free(dump->list);
+	free(dump);
+}
+
+void suspend_hold_again(pid_t pid)
+{
+	struct process process = { .head.pid = pid, .gpu.file = { .pid = pid, .fd = -1 } };
+
+	if (!read_suspended(&process) && process.head.is_stopped)
+		still_by_cgroup(&process);
+	process_done(&process);
+	fail_clear();
+}
+
+/* ---- images ---- */
+
+int suspend_image_read(const char *name, const uint8_t *data, size_t size, struct suspend_image *ret)
+{
+	struct process process = { .gpu.file.fd = -1 };
+	const struct kfd_state *state = &process.gpu.state;
+	int err = record_load(name, data, size, &process);
+
+	*ret = (struct suspend_image){ .since = process.head.since, .has_kfd = process.head.report.has_kfd };
+	for (size_t i = 0; !err && i < state->nr_devices && i < TOPOLOGY_MAX_NODES; i++) {
+		ret->gpus[i].gpu_id = state->devices[i].user_gpu_id;
+		ret->gpus[i].file_bytes = data_bytes(&process, ret->gpus[i].gpu_id);
+		ret->freed_bytes += ret->gpus[i].file_bytes ? ret->gpus[i].file_bytes - LENGTH_PREFIX_BYTES : 0;
+		ret->nr_gpus++;
+	}
+	process_done(&process);
+	return err;
+}
+
+/* ---- a restore ---- */
+
+/* A process that is to come back as a suspended one. */
+struct arriving {
+	struct process process; /* as it was dumped */
+	pid_t own_pid;
+	uint64_t new_id; /* of its suspend, whose other processes have the same */
+	bool has_place;	 /* the directory for data of that suspend is there */
+};
+
+struct suspend_restore {
+	struct arriving *list;
+	size_t nr;
+};
+
+static int check_images(const struct arriving *one)
+{
+	const struct kfd_state *state = &one->process.gpu.state;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < state->nr_devices; i++) {
+		uint64_t bytes = data_bytes(&one->process, state->devices[i].user_gpu_id);
+		char name[IMAGE_NAME_MAX];
+		_cleanup_close_ int fd = -1;
+
+		image_name_make(IMAGE_FREED, one->own_pid, state->devices[i].user_gpu_id, name);
+		if (bytes)
+			err = open_data(one->own_pid, criu_image_dir(), name, bytes, &fd);
+	}
+	return err;
+}
+
+static int load(struct suspend_restore *restore, int own_pid)
+{
+	struct arriving one = { .process.gpu.file.fd = -1, .own_pid = own_pid, .new_id = suspend_new_id() };
+	_cleanup_free_ uint8_t *data = NULL;
+	_cleanup_close_ int fd = -1;
+	char name[IMAGE_NAME_MAX];
+	size_t size = 0;
+	int err;
+
+	image_name_make(IMAGE_SUSPENDED, own_pid, 0, name);
+	fd = criu_image_open(name);
+	err = fd < 0 ? fd : image_payload_read(name, fd, &data, &size);
+	if (!err)
+		err = record_load(name, data, size, &one.process);
+	for (size_t i = 0; !err && i < restore->nr; i++)
+		if (restore->list[i].process.head.id == one.process.head.id)
+			one.new_id = restore->list[i].new_id;
+	if (!err)
+		err = check_images(&one);
+	if (!err)
+		err = array_add(restore->list, restore->nr, one);
+	if (err)
+		process_done(&one.process);
+	return err;
+}
+
+int suspend_restore_read(struct suspend_restore **ret)
+{
+	int err = 0;
+
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	for (int pid = image_next(IMAGE_SUSPENDED, -1); !err && pid >= 0; pid = image_next(IMAGE_SUSPENDED, pid))
+		err = load(*ret, pid);
+	return err;
+}
+
+void suspend_restore_free(struct suspend_restore *restore)
+{
+	for (size_t i = 0; restore && i < restore->nr; i++)
+		process_done(&restore->list[i].process);
+	if (restore)
+		free(restore->list);
+	free(restore);
+}
+
+static struct arriving *find_arriving(const struct suspend_restore *restore, pid_t own_pid)
+{
+	for (size_t i = 0; restore && own_pid && i < restore->nr; i++)
+		if (restore->list[i].own_pid == own_pid)
+			return &restore->list[i];
+	return NULL;
+}
+
+bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid)
+{
+	return find_arriving(restore, own_pid);
+}
+
+int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image)
+{
+	const struct arriving *one = find_arriving(restore, (pid_t)image->state.pid);
+
+	if (!image->is_suspended == !one && (!one || count_left(&one->process) == image->state.nr_records))
+		return 0;
+	if (!one)
+		return fail(-EBADMSG, "image amdgpu-suspended-%u.img is missing: the process was suspended, and nothing else says how "
+				      "it has its GPU memory again", image->state.pid);
+	return fail(-EBADMSG, "image amdgpu-suspended-%u.img is of another dump", image->state.pid);
+}
+
+int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)
+{
+	struct arriving *one = find_arriving(restore, task_own_pid(pid));
+	struct task_file *file = one ? &one->process.gpu.file : NULL;
+	struct kfd_state state;
+
+	if (!one)
+		return 0;
+	file->pid = pid;
+	file->number = one->process.head.kfd_number;
+	file->fd = task_take_file(pid, file->number);
+	if (file->fd < 0)
+		return fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", pid);
+	return kfd_pause(file->fd, pid, &state);
+}
+
+/* ---- what is of this machine in a record ---- */
+
+static int set_gpu_id(struct kfd_criu_device_bucket *device, const struct kfd_state *now)
+{
+	for (size_t i = 0; i < now->nr_devices; i++)
+		if (now->devices[i].user_gpu_id == device->user_gpu_id) {
+			device->actual_gpu_id = now->devices[i].actual_gpu_id;
+			return 0;
+		}
+	return fail(-EBADMSG, "the record of a suspended process names gpu %#x, which the process does not have",
+		    device->user_gpu_id);
+}
+
+/* Of the mappings of what is freed. */
+static int set_minors(struct process *process, const struct record_head *before)
+{
+	const struct record_head *head = &process->head;
+
+	for (size_t i = 0; i < head->nr_vmas; i++) {
+		uint32_t gpu = 0;
+
+		while (gpu < before->nr_gpus && before->gpus[gpu].minor != process->vmas[i].minor)
+			gpu++;
+		if (gpu == before->nr_gpus)
+			return fail(-EBADMSG, "the record of a suspended process names renderD%u, which is of none of its GPUs",
+				    process->vmas[i].minor);
+		process->vmas[i].minor = head->gpus[gpu].minor;
+	}
+	return 0;
+}
+
+/* SVM ranges are there from RESUME on. A resume counts on as much state as there was, and where the kernel has another size of
+ * it, that is found here. */
+static int set_gpus(struct process *process, pid_t pid, const struct topology *machine)
+{
+	_cleanup_(kfd_state_done) struct kfd_state now = { 0 };
+	struct kfd_state *state = &process->gpu.state;
+	const struct record_head before = process->head;
+	int err = kfd_checkpoint_again(process->gpu.file.fd, pid, state, count_left(process), 0, &now);
+
+	if (err)
+		return err;
+	kfd_close_dmabufs(&now);
+	for (size_t i = 0; !err && i < state->nr_devices; i++)
+		err = set_gpu_id(&state->devices[i], &now);
+	if (!err)
+		err = kfd_state_nodes(machine, pid, state, &process->gpu.nodes);
+	if (!err)
+		err = kfd_state_minors(pid, state, process->gpu.nodes, &process->gpu.minors);
+	if (!err)
+		err = resets_note(process);
+	return err ? err : set_minors(process, &before);
+}
+
+static int set_process(struct arriving *one, pid_t pid)
+{
+	struct record_head *head = &one->process.head;
+	int64_t since = head->since;
+	int err;
+
+	head->pid = pid;
+	err = record_begin(head, one->new_id);
+	head->since = since;
+	head->phase = PHASE_SUSPENDED;
+	/* criu stops it by SIGSTOP before it lets it go. */
+	head->is_stopped = true;
+	head->by_home = head->by_stop = false;
+	head->home[0] = head->follows[0] = '\0';
+	head->report.is_held_by_signal = false;
+	head->report.reset_minor = 0;
+	one->process.gpu.state.pid = (uint32_t)one->own_pid;
+	return err;
+}
+
+/* ---- its data ---- */
+
+/* Where the suspend had put them, if there is such a directory here. */
+static int choose_place(const struct record_head *head, uint64_t id, struct place *ret)
+{
+	char base[PATH_MAX];
+	char *slash;
+
+	snprintf(base, sizeof(base), "%s", head->dir);
+	slash = strrchr(base, '/');
+	if (slash)
+		*slash = '\0';
+	return place_choose(!slash || !base[0] || !strcmp(base, SUSPEND_MEMORY) || access(base, F_OK) ? NULL : base, id, ret);
+}
+
+/* Of all processes of its suspend. */
+static int open_place(struct suspend_restore *restore, const struct arriving *one, const struct place *place, int *ret_fd)
+{
+	bool is_there = false;
+	int err;
+
+	for (size_t i = 0; i < restore->nr; i++)
+		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_place;
+	err = is_there ? place_open(place->dir, ret_fd) : place_make(place, ret_fd);
+	for (size_t i = 0; !err && i < restore->nr; i++)
+		restore->list[i].has_place |= restore->list[i].new_id == one->new_id;
+	return err;
+}
+
+static int take_data(const struct arriving *one, const char *place, int dir, uint32_t gpu_id)
+{
+	uint64_t bytes = data_bytes(&one->process, gpu_id);
+	char from[IMAGE_NAME_MAX], to[IMAGE_NAME_MAX];
+	pid_t pid = one->process.head.pid;
+	_cleanup_close_ int in = -1, out = -1;
+	int err;
+
+	image_name_make(IMAGE_FREED, one->own_pid, gpu_id, from);
+	image_name_make(IMAGE_PAGES, pid, gpu_id, to);
+	err = open_data(pid, criu_image_dir(), from, bytes, &in);
+	if (err || !linkat(criu_image_dir(), from, dir, to, 0))
+		return err;
+	err = place_check_room(place, dir, bytes);
+	if (err)
+		return err;
+	out = openat(dir, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	err = out < 0 ? -errno : copy_data(in, out);
+	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied to %s: %m", pid, place) : 0;
+}
+
+/* The record is there before what it names. */
+static int take_place(struct suspend_restore *restore, struct arriving *one)
+{
+	struct process *process = &one->process;
+	const struct kfd_state *state = &process->gpu.state;
+	_cleanup_close_ int dir = -1;
+	struct place place = { 0 };
+	int err = choose_place(&process->head, one->new_id, &place);
+
+	if (!err)
+		err = place_make_run();
+	if (err)
+		return err;
+	snprintf(process->head.dir, sizeof(process->head.dir), "%s", place.dir);
+	process->head.made_base = place.is_new_base;
+	err = record_write(process);
+	if (!err)
+		err = open_place(restore, one, &place, &dir);
+	for (size_t i = 0; !err && i < state->nr_devices; i++)
+		if (data_bytes(process, state->devices[i].user_gpu_id))
+			err = take_data(one, place.dir, dir, state->devices[i].user_gpu_id);
+	if (!err && count_freed(process))
+		err = record_write_count(process, count_left(process));
+	return err;
+}
+
+int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine)
+{
+	struct arriving *one = find_arriving(restore, task_own_pid(pid));
+	int err = 0;
+
+	if (!one)
+		return 0;
+	/* An earlier process of this number may have left its own. */
+	suspend_clean();
+	if (has_memory(&one->process.head))
+		err = set_gpus(&one->process, pid, machine);
+	if (!err)
+		err = set_process(one, pid);
+	if (!err)
+		err = take_place(restore, one);
+	if (err)
+		return err;
+	still_by_cgroup(&one->process);
+	pr_info("pid %d: is suspended, VRAM that \"amdgpu-checkpoint resume %d\" needs: %" PRIu64 " bytes\n", pid, pid,
+		one->process.head.report.freed_bytes);
+	return 0;
+}
