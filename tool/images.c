@@ -18,6 +18,7 @@ void images_done(struct images *images)
 		gpu_process_free(images->files[i].kfd);
 		render_image_free(images->files[i].render);
 		free(images->files[i].dmabuf);
+		free(images->files[i].suspended);
 		free(images->files[i].problem);
 	}
 	free(images->files);
@@ -51,6 +52,17 @@ static int set_problem(struct image_file *file, int err, const char *problem)
 	return file->problem ? 0 : -ENOMEM;
 }
 
+static int unpack_suspended(struct image_file *file, const uint8_t *data, size_t size)
+{
+	int err;
+
+	file->suspended = calloc(1, sizeof(*file->suspended));
+	err = file->suspended ? suspend_image_read(file->name, data, size, file->suspended) : -ENOMEM;
+	if (err)
+		free(steal_ptr(file->suspended));
+	return err;
+}
+
 static int unpack(struct image_file *file, int fd)
 {
 	_cleanup_free_ uint8_t *data = NULL;
@@ -64,6 +76,8 @@ static int unpack(struct image_file *file, int fd)
 		return kfd_image_unpack(file->name, data, size, &file->kfd);
 	if (file->is.kind == IMAGE_RENDER)
 		return render_image_unpack(file->name, data, size, &file->render);
+	if (file->is.kind == IMAGE_SUSPENDED)
+		return unpack_suspended(file, data, size);
 	file->dmabuf = calloc(1, sizeof(*file->dmabuf));
 	err = file->dmabuf ? dmabuf_image_unpack(file->name, data, size, file->dmabuf) : -ENOMEM;
 	if (err)
@@ -87,7 +101,7 @@ static int add_image(struct images *images, struct member *member, const struct 
 		return set_problem(file, -EBADMSG, "is no regular file, which a restore would refuse");
 	if (member->err)
 		return set_problem(file, member->err, "");
-	if (!image_kind_is_read(is->kind))
+	if (!image_kind_is_read(is->kind) && is->kind != IMAGE_SUSPENDED)
 		return 0;
 	if (reserve(images, member->size))
 		return set_problem(file, -EFBIG, "is larger than such images can be (1 GiB together)");

@@ -7,6 +7,7 @@
 #define TOOL_IMAGES_H
 
 #include "image/image.h"
+#include "suspend/suspend.h"
 
 #define IMAGES_CRIU_FILES "files.img" /* criu's list of open files, beside the images */
 
@@ -24,6 +25,7 @@ struct image_file {
 	struct gpu_process *kfd;	     /* IMAGE_KFD */
 	struct render_image *render; /* IMAGE_RENDER */
 	struct dmabuf_image *dmabuf; /* IMAGE_DMABUF */
+	struct suspend_image *suspended; /* IMAGE_SUSPENDED */
 	int err;		     /* what image_state() takes */
 	char *problem;		     /* with err: a line about it */
 	bool was_read, is_listed;    /* for verify.c */
@@ -100,7 +102,7 @@ static inline bool image_is_process(const struct image_file *file)
 	return file->kfd && !file->kfd->extra_file;
 }
 
-/* The files of this kind are messages, not contents. */
+/* The files of this kind are messages that belong to a file of criu's, not contents. */
 static inline bool image_kind_is_read(enum image_kind kind)
 {
 	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;

@@ -220,6 +220,22 @@ static void print_objects(const struct gpu_process *kfd)
 	print_text("\n");
 }
 
+static void print_suspended(const struct images *images, const struct gpu_process *kfd)
+{
+	const struct image_file *record = images_find(images, IMAGE_SUSPENDED, (int)kfd->state.pid, 0);
+
+	bool is_known = kfd->is_suspended && record && record->suspended;
+
+	print_bool("is_suspended", kfd->is_suspended);
+	print_text("%s", kfd->is_suspended ? "  suspended    needs a resume after the restore" : "");
+	print_text("%s", kfd->is_suspended && !is_known ? "; its record is missing or damaged" : "");
+	if (is_known)
+		print_bytes("freed_bytes", "; buffers that are freed: ", record->suspended->freed_bytes);
+	else
+		print_null("freed_bytes");
+	print_text("%s", kfd->is_suspended ? "\n" : "");
+}
+
 static void print_process(const struct images *images, const struct image_file *file)
 {
 	const struct gpu_process *kfd = file->kfd;
@@ -235,6 +251,7 @@ static void print_process(const struct images *images, const struct image_file *
 	print_writer(&kfd->writer);
 	print_bool("checksum", kfd->has_crc32c);
 	print_bool("render_only", kfd->no_kfd);
+	print_suspended(images, kfd);
 	print_number("state_bytes", NULL, kfd->state.priv_size);
 	print_objects(kfd);
 	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);

@@ -306,6 +306,44 @@ static void verify_image(struct verify *v, const struct image_file *file)
 			file->size - LENGTH_PREFIX_BYTES - file->length);
 	if (image_is_process(file))
 		verify_process(v, file);
+	if (file->kfd && file->kfd->is_suspended && !images_find(v->images, IMAGE_SUSPENDED, (int)file->kfd->state.pid, 0))
+		damaged(v, file->name, "is of a suspended process, and its record amdgpu-suspended-%u.img is missing",
+			file->kfd->state.pid);
+}
+
+/* ---- a suspended process: its record, and the data of the buffers that it has freed ---- */
+
+/* The record's checksum is right. */
+static void verify_suspended(struct verify *v, const struct image_file *file)
+{
+	bool has_process = !file->suspended->has_kfd;
+
+	v->nr_images++;
+	v->nr_image_checksums++;
+	for (size_t i = 0; !has_process && i < v->images->nr; i++) {
+		const struct gpu_process *kfd = v->images->files[i].kfd;
+
+		has_process = v->images->files[i].err || (kfd && kfd->is_suspended && (int)kfd->state.pid == file->is.id);
+	}
+	if (!has_process)
+		damaged(v, file->name, "is of a suspended process, of which no amdgpu-kfd image is there");
+	for (size_t i = 0; i < file->suspended->nr_gpus; i++) {
+		uint32_t gpu_id = file->suspended->gpus[i].gpu_id;
+		uint64_t bytes = file->suspended->gpus[i].file_bytes;
+		const struct image_file *data = images_find(v->images, IMAGE_FREED, file->is.id, gpu_id);
+
+		if (bytes && !data)
+			damaged(v, file->name, "is of a process that has freed buffers, and amdgpu-freed-%d-%04x.img with their data "
+				"is missing", file->is.id, gpu_id);
+		else if (bytes && !data->err && data->size < bytes)
+			damaged(v, data->name, "has %" PRIu64 " bytes, and %" PRIu64 " are needed", data->size, bytes);
+	}
+}
+
+static void verify_freed(struct verify *v, const struct image_file *file)
+{
+	if (!images_find(v->images, IMAGE_SUSPENDED, file->is.id, 0))
+		damaged(v, file->name, "the file amdgpu-suspended-%d.img of its process is missing", file->is.id);
 }
 
 static void verify_file(struct verify *v, const struct image_file *file)
@@ -316,6 +354,10 @@ static void verify_file(struct verify *v, const struct image_file *file)
 		problem(v, file->name, NULL, file->err, "%s", file->problem);
 	else if (image_kind_is_read(file->is.kind))
 		verify_image(v, file);
+	else if (file->is.kind == IMAGE_SUSPENDED)
+		verify_suspended(v, file);
+	else if (file->is.kind == IMAGE_FREED)
+		verify_freed(v, file);
 	else if (file->is.kind != IMAGE_PAGES)
 		problem(v, file->name, NULL, -EOPNOTSUPP,
 			"is of CRIU's development branch, and nothing that this plugin restores");
