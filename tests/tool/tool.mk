@@ -15,9 +15,12 @@ $(BUILD)/tool/amdgpu-checkpoint: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(
 $(BUILD)/tool/make_images: $(call tool_objects,$(MAKE_IMAGES_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
+$(BUILD)/tool/make_record: $(call tool_objects,tests/tool/make_record.c $(filter-out tool/%,$(TOOL_CHECK_SOURCES))) | $(BUILD)/tool
+	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
+
 $(BUILD)/tool:
 	mkdir -p $@
 
-tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-checkpoint $(BUILD)/tool/make_images \
+tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-checkpoint $(BUILD)/tool/make_images $(BUILD)/tool/make_record \
 	$(BUILD)/images $(BUILD)/man/$(TOOL).8 $(BUILD)/man/$(TOOL)-json.5
 .PHONY: tool-build
