@@ -286,7 +286,7 @@ int suspend_in_child(const struct suspend_work *asked)
 		work.target.id = 0;
 	}
 	if (is_late && !take_back(&work)) {
-		complain("%u seconds are over (--timeout): nothing is suspended, the processes run again",
+		complain("not copied within %u s (--timeout): nothing is suspended, the processes run again",
 			 work.target.timeout_seconds);
 		return TOOL_BAD;
 	}
