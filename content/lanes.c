@@ -155,15 +155,32 @@ static int checksum_piece(struct lane *lane, unsigned int slot, const struct pie
 	return 0;
 }
 
-/* All of the BO is done: keep its checksum, or compare it. */
-static int finish_bo(struct lanes *lanes, size_t i)
+/* When all of a BO is done, its checksum is kept or compared. */
+static int finish_piece(struct lane *lane, unsigned int slot, const struct piece *piece, bool data)
 {
-	struct content_bo *bo = &lanes->gpu->bos[i];
-	uint32_t crc = lanes->rest[i].crc;
-	int err = copier_unmap_bo(bo);
+	struct lanes *lanes = lane->lanes;
+	struct content_bo *bo = &lanes->gpu->bos[piece->bo];
+	uint64_t start = lanes->layout.starts[piece->bo];
+	bool is_whole;
+	uint32_t crc;
+	int err = 0;
 
+	(void)slot;
+	pthread_mutex_lock(&lanes->bo_lock);
+	lanes->rest[piece->bo].bytes -= piece->len;
+	is_whole = !lanes->rest[piece->bo].bytes;
+	crc = lanes->rest[piece->bo].crc;
+	if (is_whole)
+		err = copier_unmap_bo(bo);
+	pthread_mutex_unlock(&lanes->bo_lock);
+	pthread_mutex_lock(&lanes->run->lock);
+	lanes->bytes_done += piece->len;
+	lanes->zero_bytes += data ? 0 : piece->len;
+	pthread_mutex_unlock(&lanes->run->lock);
 	if (err)
-		return copy_failed(lanes, err, lanes->layout.starts[i]);
+		return copy_failed(lanes, err, start);
+	if (!is_whole)
+		return 0;
 	if (lanes->run->dump) {
 		bo->crc32c = crc;
 		bo->has_crc32c = true;
@@ -171,35 +188,11 @@ static int finish_bo(struct lanes *lanes, size_t i)
 	if (!bo->has_crc32c || bo->crc32c == crc)
 		return 0;
 	fail(-EBADMSG, "%s: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
-	     " bytes is %08x, %08x was saved", lanes->who, lanes->gpu->pages_name, lanes->layout.starts[i],
-	     bo->index, bo->size, crc, bo->crc32c);
+	     " bytes is %08x, %08x was saved", lanes->who, lanes->gpu->pages_name, start, bo->index, bo->size, crc, bo->crc32c);
 	return content_run_fail(lanes->run, -EBADMSG);
 }
 
-static int finish_piece(struct lane *lane, unsigned int slot, const struct piece *piece, bool data)
-{
-	struct lanes *lanes = lane->lanes;
-	int err = 0;
-
-	(void)slot;
-	pthread_mutex_lock(&lanes->bo_lock);
-	lanes->rest[piece->bo].bytes -= piece->len;
-	if (!lanes->rest[piece->bo].bytes)
-		err = finish_bo(lanes, piece->bo);
-	pthread_mutex_unlock(&lanes->bo_lock);
-	pthread_mutex_lock(&lanes->run->lock);
-	lanes->bytes_done += piece->len;
-	lanes->zero_bytes += data ? 0 : piece->len;
-	pthread_mutex_unlock(&lanes->run->lock);
-	return err;
-}
-
 /* ---- windows ---- */
-
-static bool is_zero(const uint8_t *mem, uint64_t len)
-{
-	return !mem[0] && !memcmp(mem, mem + 1, len - 1);
-}
 
 /* The map before a copy: all blocks but those that are discarded. A stream has no holes, so their memory is cleared. */
 static void expect_window(struct lane *lane, unsigned int slot)
@@ -223,20 +216,6 @@ static void expect_window(struct lane *lane, unsigned int slot)
 	}
 }
 
-/* The map of zeros, and the length prefix where nothing else can write it. */
-static void examine_window(struct lane *lane, unsigned int slot)
-{
-	const struct lanes *lanes = lane->lanes;
-	uint8_t *mem = slot_memory(lane, slot), *map = slot_map(lane, slot);
-	uint64_t len;
-
-	layout_window(&lanes->layout, lane->window[slot], &len);
-	if (!lane->window[slot])
-		length_prefix_put(mem, lanes->gpu->streaming ? layout_content_bytes(&lanes->layout) : 0);
-	for (uint64_t i = 0; i * BLOCK < len; i++)
-		map[i] = map[i] && !is_zero(mem + i * BLOCK, len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK);
-}
-
 static int begin_window(struct lane *lane, unsigned int slot)
 {
 	struct lanes *lanes = lane->lanes;
@@ -258,9 +237,11 @@ static int begin_window(struct lane *lane, unsigned int slot)
 	return lanes->run->dump ? 0 : for_each_piece(lane, slot, checksum_piece);
 }
 
+/* Of a dump: which blocks are zeros, and the length prefix where nothing else can write it. */
 static int end_window(struct lane *lane, unsigned int slot)
 {
 	struct lanes *lanes = lane->lanes;
+	uint8_t *mem = slot_memory(lane, slot), *map = slot_map(lane, slot);
 	uint64_t len, off = layout_window(&lanes->layout, lane->window[slot], &len);
 	int err = lanes->gpu->nr_bos ? copier_wait(&lane->copier, slot) : 0;
 
@@ -269,11 +250,17 @@ static int end_window(struct lane *lane, unsigned int slot)
 	if (err)
 		return copy_failed(lanes, err, off);
 	if (lanes->run->dump) {
-		examine_window(lane, slot);
+		if (!lane->window[slot])
+			length_prefix_put(mem, lanes->gpu->streaming ? layout_content_bytes(&lanes->layout) : 0);
+		for (uint64_t i = 0; i * BLOCK < len; i++) {
+			const uint8_t *block = mem + i * BLOCK;
+			uint64_t bytes = len - i * BLOCK < BLOCK ? len - i * BLOCK : BLOCK;
+
+			map[i] = map[i] && (block[0] || memcmp(block, block + 1, bytes - 1));
+		}
 		err = for_each_piece(lane, slot, checksum_piece);
 		if (!err)
-			err = io_result(lane, pagesio_write(&lane->io, off, slot_memory(lane, slot), len,
-							    slot_map(lane, slot)));
+			err = io_result(lane, pagesio_write(&lane->io, off, mem, len, map));
 	}
 	return err ? err : for_each_piece(lane, slot, finish_piece);
 }
@@ -345,46 +332,14 @@ static void copy_contents_of_gpu(struct lane *lane)
 
 /* ---- all lanes ---- */
 
-/* Where the file is not opened again, the lanes before do all. */
-static int open_files(struct lanes *lanes)
-{
-	const struct content_gpu *gpu = lanes->gpu;
-	struct lane *lane = &lanes->lane[0];
-	uint64_t bytes = lanes->layout.file_bytes;
-	unsigned int nr = 1;
-	int err;
-
-	lane->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = lane };
-	err = lanes->run->dump ? pagesio_create(&lane->io, gpu->pages_fd, gpu->streaming, bytes)
-				  : pagesio_open(&lane->io, gpu->pages_fd, gpu->streaming, bytes);
-	while (!err && nr < lanes->nr_lanes && !pagesio_open_again(&lanes->lane[nr].io, &lane->io))
-		nr++;
-	lanes->nr_lanes = nr;
-	return io_result(lane, err);
-}
-
-/* The processors of a list such as "0-7,64-71". */
-static void read_processors(FILE *file, cpu_set_t *ret)
-{
-	unsigned int from, to;
-
-	CPU_ZERO(ret);
-	while (fscanf(file, "%u", &from) == 1) {
-		to = from;
-		if (fscanf(file, "-%u", &to) != EOF)
-			(void)!fscanf(file, ",");
-		for (; from <= to && from < CPU_SETSIZE; from++)
-			CPU_SET(from, ret);
-	}
-}
-
 /*
- * Has the calling thread, and those that it starts, run on the processors of the GPU's NUMA node, with which its memory is
+ * Has the calling thread, and those that it starts, run on the processors of the GPU's NUMA node, so that their memory is
  * near, too. Not where none of them is allowed, or nothing is known.
  */
 static void stay_near_gpu(const struct lanes *lanes)
 {
 	_cleanup_fclose_ FILE *file = NULL;
+	unsigned int from, to;
 	cpu_set_t near, allowed;
 	char path[80];
 	struct stat device;
@@ -396,7 +351,15 @@ static void stay_near_gpu(const struct lanes *lanes)
 	file = fopen(path, "re");
 	if (!file || pthread_getaffinity_np(pthread_self(), sizeof(allowed), &allowed))
 		return;
-	read_processors(file, &near);
+	/* A list such as "0-7,64-71". */
+	CPU_ZERO(&near);
+	while (fscanf(file, "%u", &from) == 1) {
+		to = from;
+		if (fscanf(file, "-%u", &to) != EOF)
+			(void)!fscanf(file, ",");
+		for (; from <= to && from < CPU_SETSIZE; from++)
+			CPU_SET(from, &near);
+	}
 	CPU_AND(&near, &near, &allowed);
 	if (CPU_COUNT(&near))
 		pthread_setaffinity_np(pthread_self(), sizeof(near), &near);
@@ -410,19 +373,6 @@ static void *other_lane(void *arg)
 	if (lane->lanes->run->dump && !is_stopped(lane))
 		io_result(lane, pagesio_flush(&lane->io));
 	return NULL;
-}
-
-/* Where a thread is refused, the lanes before it do all. */
-static void run_lanes(struct lanes *lanes)
-{
-	unsigned int nr = 1;
-
-	while (nr < lanes->nr_lanes &&
-	       !pthread_create(&lanes->lane[nr].thread, NULL, other_lane, &lanes->lane[nr]))
-		nr++;
-	copy_contents_of_gpu(&lanes->lane[0]);
-	while (--nr)
-		pthread_join(lanes->lane[nr].thread, NULL);
 }
 
 /* Releases what the lanes had, with the file last. */
@@ -451,14 +401,31 @@ static void close_lanes(struct lanes *lanes)
 	pagesio_done(&first->io);
 }
 
-/* All of a GPU, in the thread of its first lane. */
+/* All of a GPU, in the thread of its first lane. Where a file is not opened again or a thread is refused, fewer lanes do it. */
 static void *first_lane(void *arg)
 {
 	struct lanes *lanes = arg;
+	const struct content_gpu *gpu = lanes->gpu;
+	struct lane *first = &lanes->lane[0];
+	uint64_t bytes = lanes->layout.file_bytes;
+	unsigned int nr = 1;
+	int err;
 
 	stay_near_gpu(lanes);
-	if (!open_files(lanes))
-		run_lanes(lanes);
+	first->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = first };
+	err = lanes->run->dump ? pagesio_create(&first->io, gpu->pages_fd, gpu->streaming, bytes)
+			       : pagesio_open(&first->io, gpu->pages_fd, gpu->streaming, bytes);
+	while (!err && nr < lanes->nr_lanes && !pagesio_open_again(&lanes->lane[nr].io, &first->io))
+		nr++;
+	lanes->nr_lanes = nr;
+	if (!io_result(first, err)) {
+		for (nr = 1; nr < lanes->nr_lanes; nr++)
+			if (pthread_create(&lanes->lane[nr].thread, NULL, other_lane, &lanes->lane[nr]))
+				break;
+		copy_contents_of_gpu(first);
+		while (--nr)
+			pthread_join(lanes->lane[nr].thread, NULL);
+	}
 	close_lanes(lanes);
 	pthread_mutex_lock(&lanes->run->lock);
 	lanes->ended_at = monotonic_seconds();
@@ -492,13 +459,18 @@ void lanes_join(struct lanes *lanes)
 
 /* ---- life ---- */
 
-/* Anonymous memory, in huge pages where possible: fewer to pin and to look up. */
-static int alloc_staging(struct lanes *lanes)
+/* Staging is anonymous memory, in huge pages where possible: fewer to pin and to look up. */
+static int alloc_all(struct lanes *lanes)
 {
-	size_t bytes = lanes->layout.slot_bytes * lanes->layout.nr_slots;
+	size_t blocks = lanes->layout.slot_bytes / BLOCK, bytes = lanes->layout.slot_bytes * lanes->layout.nr_slots;
 	size_t skip, align = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : BLOCK;
-	uint8_t *mem = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *maps = calloc(blocks, lanes->layout.nr_slots), *mem;
 
+	lanes->lane[0].maps = maps;
+	lanes->rest = calloc(lanes->gpu->nr_bos + 1, sizeof(*lanes->rest));
+	if (!maps || !lanes->rest)
+		return -ENOMEM;
+	mem = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mem == MAP_FAILED)
 		return errno_or_eio();
 	skip = (align - (uintptr_t)mem % align) % align;
@@ -509,20 +481,6 @@ static int alloc_staging(struct lanes *lanes)
 	lanes->staging_bytes = bytes;
 	madvise(lanes->staging, bytes, MADV_HUGEPAGE);
 	madvise(lanes->staging, bytes, MADV_DONTFORK); /* a child would get registered pages */
-	return 0;
-}
-
-static int alloc_all(struct lanes *lanes)
-{
-	size_t blocks = lanes->layout.slot_bytes / BLOCK;
-	uint8_t *maps = calloc(blocks, lanes->layout.nr_slots);
-	int err;
-
-	lanes->lane[0].maps = maps;
-	lanes->rest = calloc(lanes->gpu->nr_bos + 1, sizeof(*lanes->rest));
-	err = maps && lanes->rest ? alloc_staging(lanes) : -ENOMEM;
-	if (err)
-		return err;
 	for (size_t i = 0; i < lanes->gpu->nr_bos; i++)
 		lanes->rest[i].bytes = lanes->gpu->bos[i].size;
 	for (unsigned int i = 0; i < lanes->nr_lanes; i++) {
@@ -533,21 +491,17 @@ static int alloc_all(struct lanes *lanes)
 	return 0;
 }
 
-static unsigned int lanes_of_file(bool in_memory, size_t nr_gpus)
-{
-	cpu_set_t allowed;
-
-	/* It fails where there are more than fit. */
-	if (!in_memory || sched_getaffinity(0, sizeof(allowed), &allowed))
-		return MAX_LANES;
-	return (size_t)CPU_COUNT(&allowed) < MAX_LANES * nr_gpus ? 2 : MAX_LANES;
-}
-
 int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes)
 {
 	bool in_memory = !gpu->streaming && pagesio_in_memory(gpu->pages_fd);
-	unsigned int max_lanes = gpu->streaming ? 1 : lanes_of_file(in_memory, run->nr_gpus), by_slots;
+	unsigned int max_lanes = gpu->streaming ? 1 : MAX_LANES, by_slots;
+	cpu_set_t allowed;
 	int err, used;
+
+	/* sched_getaffinity() fails where there are more processors than fit. */
+	if (in_memory && !sched_getaffinity(0, sizeof(allowed), &allowed) &&
+	    (size_t)CPU_COUNT(&allowed) < MAX_LANES * run->nr_gpus)
+		max_lanes = 2;
 
 	*lanes = (struct lanes){ .run = run, .gpu = gpu, .began_at = monotonic_seconds() };
 	pthread_mutex_init(&lanes->bo_lock, NULL);

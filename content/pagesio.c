@@ -84,13 +84,6 @@ static void choose_path(struct pagesio *io)
 	io->want_direct = io->direct;
 }
 
-static int set_size(struct pagesio *io, uint64_t bytes)
-{
-	if (ftruncate(io->fd, (off_t)bytes) == 0)
-		return 0;
-	return io_fail(io, errno_or_eio(), 0, "setting the length to %" PRIu64 ": %m", bytes);
-}
-
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
 {
 	struct stat st;
@@ -98,12 +91,10 @@ int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_byt
 
 	if (err || streaming)
 		return err;
-	err = set_size(io, 0);
-	if (err)
-		return err;
-	err = set_size(io, file_bytes);
-	if (err)
-		return err;
+	if (ftruncate(fd, 0))
+		return io_fail(io, errno_or_eio(), 0, "setting the length to 0: %m");
+	if (ftruncate(fd, (off_t)file_bytes))
+		return io_fail(io, errno_or_eio(), 0, "setting the length to %" PRIu64 ": %m", file_bytes);
 	choose_path(io);
 	return 0;
 }
@@ -234,18 +225,6 @@ bool pagesio_next_extent(const uint8_t *map, uint64_t len, struct extent *extent
 	return true;
 }
 
-/* An extent of data; its last, partial block cannot be written directly. */
-static int write_extent(struct pagesio *io, uint64_t off, const char *mem, uint64_t len)
-{
-	uint64_t whole = len / BLOCK * BLOCK;
-	int err = whole ? write_range(io, off, mem, whole) : 0;
-
-	if (err || whole == len)
-		return err;
-	set_direct(io, false);
-	return write_range(io, off + whole, mem + whole, len - whole);
-}
-
 int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map)
 {
 	size_t nr = 0;
@@ -257,9 +236,18 @@ int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t le
 		nr += extent.data;
 	if (nr > EXTENTS_MAX_DIRECT)
 		set_direct(io, false);
-	for (struct extent extent = { 0 }; !err && pagesio_next_extent(map, len, &extent);)
-		if (extent.data)
-			err = write_extent(io, off + extent.from, (const char *)mem + extent.from, extent.to - extent.from);
+	for (struct extent extent = { 0 }; !err && pagesio_next_extent(map, len, &extent);) {
+		const char *from = (const char *)mem + extent.from;
+		uint64_t bytes = extent.to - extent.from, whole = bytes / BLOCK * BLOCK;
+
+		if (!extent.data)
+			continue;
+		err = whole ? write_range(io, off + extent.from, from, whole) : 0;
+		if (err || whole == bytes)
+			continue;
+		set_direct(io, false); /* the last, partial block cannot be written directly */
+		err = write_range(io, off + extent.from + whole, from + whole, bytes - whole);
+	}
 	if (!err && !io->direct)
 		err = write_behind(io, off, off + len);
 	set_direct(io, io->want_direct);
@@ -292,7 +280,7 @@ int pagesio_complete(struct pagesio *io)
 void pagesio_discard(struct pagesio *io)
 {
 	if (!io->streaming && io->flags >= 0)
-		set_size(io, 0); /* should this fail as well, the file has no prefix and is refused */
+		(void)!ftruncate(io->fd, 0); /* should this fail as well, the file has no prefix and is refused */
 }
 
 static int check_prefix(struct pagesio *io)
@@ -312,13 +300,22 @@ static int check_prefix(struct pagesio *io)
 	return 0;
 }
 
-/* The same question to Linux before 6.5. A mapping alone reads nothing. */
-static bool is_resident(const struct pagesio *io, uint64_t off, uint64_t len)
+/* Whether all of the range is in the page cache; where the kernel does not tell, it is not. */
+static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
 {
+	const uint64_t range[] = { off, len };
 	size_t nr = (len + BLOCK - 1) / BLOCK, n = 0;
-	_cleanup_free_ uint8_t *pages = calloc(nr, 1);
-	void *mem = mmap(NULL, len, PROT_READ, MAP_SHARED, io->fd, (off_t)off);
+	uint64_t counts[5] = { 0 }; /* struct cachestat: in the cache, dirty, ... */
+	_cleanup_free_ uint8_t *pages = NULL;
+	void *mem;
 
+	if (syscall(SYS_cachestat, io->fd, range, counts, 0) == 0)
+		return counts[0] * (uint64_t)sysconf(_SC_PAGESIZE) >= len;
+	if (errno != ENOSYS)
+		return false;
+	/* Linux before 6.5. A mapping alone reads nothing. */
+	pages = calloc(nr, 1);
+	mem = mmap(NULL, len, PROT_READ, MAP_SHARED, io->fd, (off_t)off);
 	if (mem == MAP_FAILED)
 		return false;
 	if (pages && mincore(mem, len, pages) == 0)
@@ -326,17 +323,6 @@ static bool is_resident(const struct pagesio *io, uint64_t off, uint64_t len)
 			n++;
 	munmap(mem, len);
 	return n == nr;
-}
-
-/* Whether all of the range is in the page cache; where the kernel does not tell, it is not. */
-static bool is_cached(const struct pagesio *io, uint64_t off, uint64_t len)
-{
-	const uint64_t range[] = { off, len };
-	uint64_t pages[5] = { 0 }; /* struct cachestat: in the cache, dirty, ... */
-
-	if (syscall(SYS_cachestat, io->fd, range, pages, 0) == 0)
-		return pages[0] * (uint64_t)sysconf(_SC_PAGESIZE) >= len;
-	return errno == ENOSYS && is_resident(io, off, len);
 }
 
 int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes)
@@ -393,44 +379,33 @@ int pagesio_join(struct pagesio *first, struct pagesio *io)
 }
 
 /*
- * Finds the hole that begins at @from, which may be empty, and the data behind it. In a file system that does not know
- * of holes, all is data.
+ * Marks the blocks of those holes in [off, off + len) that are long enough to be worth it. In a file system that does not
+ * know of holes, all is data.
  */
-static void find_data(struct pagesio *io, uint64_t from)
-{
-	off_t data = lseek(io->fd, (off_t)from, SEEK_DATA), hole;
-
-	io->hole_from = from;
-	io->data_to = UINT64_MAX;
-	if (data < 0) {
-		io->data_from = errno == ENXIO ? UINT64_MAX : from;
-		return;
-	}
-	io->data_from = (uint64_t)data;
-	hole = lseek(io->fd, data, SEEK_HOLE);
-	if (hole > data)
-		io->data_to = (uint64_t)hole;
-}
-
-/* Marks the blocks of those holes in [off, off + len) that are long enough to be worth it. */
 static void map_holes(struct pagesio *io, uint64_t off, uint64_t len, uint8_t *map)
 {
 	uint64_t pos = off, end = off + len;
 
 	memset(map, 1, (len + BLOCK - 1) / BLOCK);
 	while (pos < end) {
-		uint64_t data, hole, first = (pos + BLOCK - 1) / BLOCK * BLOCK, last;
+		uint64_t from, to, first = (pos + BLOCK - 1) / BLOCK * BLOCK, last;
 
 		/* Each question may look at all the data behind it, so it is asked once for each stretch of data. */
-		if (pos < io->hole_from || pos >= io->data_to)
-			find_data(io, pos);
-		data = pos > io->data_from ? pos : io->data_from;
-		data = data < end ? data : end;
-		hole = io->data_to < end ? io->data_to : end;
-		last = data == end ? (end + BLOCK - 1) / BLOCK * BLOCK : data / BLOCK * BLOCK;
-		if ((data - pos >= HOLE_BYTES_MIN || data - pos == len) && last > first)
+		if (pos < io->hole_from || pos >= io->data_to) {
+			off_t data = lseek(io->fd, (off_t)pos, SEEK_DATA);
+			off_t hole = data < 0 ? -1 : lseek(io->fd, data, SEEK_HOLE);
+
+			io->hole_from = pos;
+			io->data_from = data >= 0 ? (uint64_t)data : errno == ENXIO ? UINT64_MAX : pos;
+			io->data_to = hole > data ? (uint64_t)hole : UINT64_MAX;
+		}
+		from = pos > io->data_from ? pos : io->data_from;
+		from = from < end ? from : end;
+		to = io->data_to < end ? io->data_to : end;
+		last = from == end ? (end + BLOCK - 1) / BLOCK * BLOCK : from / BLOCK * BLOCK;
+		if ((from - pos >= HOLE_BYTES_MIN || from - pos == len) && last > first)
 			memset(map + (first - off) / BLOCK, 0, (last - first) / BLOCK);
-		pos = hole;
+		pos = to;
 	}
 }
 

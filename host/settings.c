@@ -86,18 +86,6 @@ bool settings_flag(const struct settings *settings, const char *name)
 	return settings->flag[setting_by_name(name)];
 }
 
-static int parse_flag(const char *text, bool *ret)
-{
-	static const char *const words[][2] = { { "0", "1" }, { "no", "yes" }, { "false", "true" }, { "off", "on" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		*ret = !strcasecmp(text, words[i][1]);
-		if (*ret || !strcasecmp(text, words[i][0]))
-			return 0;
-	}
-	return -EINVAL;
-}
-
 /* Bytes, with "", K, M, G or T, with or without iB, behind the number. */
 static int parse_size(const char *text, uint64_t *ret)
 {
@@ -185,32 +173,10 @@ static bool same_ref(const struct device_ref *a, const struct device_ref *b)
 	return a->kind == b->kind && a->value == b->value;
 }
 
-static int add_device_pair(struct settings *s, char *pair)
-{
-	struct device_map_entry *entry = &s->device_map[s->n_device_map];
-	char *equal = strchr(pair, '=');
-
-	if (!equal)
-		return -EINVAL;
-	if (s->n_device_map == TOPOLOGY_MAX_NODES)
-		return -E2BIG;
-	*equal = '\0';
-	if (parse_device_ref(trim(pair), &entry->saved) < 0 || parse_device_ref(trim(equal + 1), &entry->local) < 0)
-		return -EINVAL;
-	for (unsigned int i = 0; i < s->n_device_map; i++) {
-		if (same_ref(&s->device_map[i].saved, &entry->saved) ||
-		    same_ref(&s->device_map[i].local, &entry->local))
-			return -EINVAL;
-	}
-	s->n_device_map++;
-	return 0;
-}
-
 static int parse_device_map(const char *text, struct settings *s)
 {
 	_cleanup_free_ char *copy = strdup(text);
-	char *rest = copy, *pair;
-	int r;
+	char *rest = copy, *pair, *equal;
 
 	if (!copy)
 		return -ENOMEM;
@@ -218,47 +184,52 @@ static int parse_device_map(const char *text, struct settings *s)
 	if (!*trim(copy))
 		return 0;
 	while ((pair = strsep(&rest, ","))) {
-		r = add_device_pair(s, pair);
-		if (r < 0)
-			return r;
+		struct device_map_entry *entry = &s->device_map[s->n_device_map];
+
+		equal = strchr(pair, '=');
+		if (!equal)
+			return -EINVAL;
+		if (s->n_device_map == TOPOLOGY_MAX_NODES)
+			return -E2BIG;
+		*equal = '\0';
+		if (parse_device_ref(trim(pair), &entry->saved) < 0 || parse_device_ref(trim(equal + 1), &entry->local) < 0)
+			return -EINVAL;
+		for (unsigned int i = 0; i < s->n_device_map; i++)
+			if (same_ref(&s->device_map[i].saved, &entry->saved) || same_ref(&s->device_map[i].local, &entry->local))
+				return -EINVAL;
+		s->n_device_map++;
 	}
-	return 0;
-}
-
-static int parse_path(const char *text, char *ret)
-{
-	size_t len = strlen(text);
-
-	if (len >= PATH_MAX || (len && text[0] != '/'))
-		return -EINVAL;
-	memcpy(ret, text, len + 1);
-	return 0;
-}
-
-static int parse_seconds(const char *text, unsigned int *ret)
-{
-	uint64_t value;
-	int err = parse_number(text, 10, &value);
-
-	if (err || value > 24 * 60 * 60)
-		return -EINVAL;
-	*ret = (unsigned int)value;
 	return 0;
 }
 
 static int parse_value(struct settings *s, enum setting id, const char *text)
 {
+	static const char *const words[][2] = { { "0", "1" }, { "no", "yes" }, { "false", "true" }, { "off", "on" } };
+	size_t len = strlen(text);
+	uint64_t seconds;
+
 	switch (rows[id].type) {
 	case TYPE_FLAG:
-		return parse_flag(text, &s->flag[id]);
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+			s->flag[id] = !strcasecmp(text, words[i][1]);
+			if (s->flag[id] || !strcasecmp(text, words[i][0]))
+				return 0;
+		}
+		return -EINVAL;
 	case TYPE_SIZE:
 		return parse_size(text, &s->max_buffer_size_bytes);
 	case TYPE_MAP:
 		return parse_device_map(text, s);
 	case TYPE_PATH:
-		return parse_path(text, s->progress);
+		if (len >= PATH_MAX || (len && text[0] != '/'))
+			return -EINVAL;
+		memcpy(s->progress, text, len + 1);
+		return 0;
 	case TYPE_SECONDS:
-		return parse_seconds(text, &s->idle_wait_seconds);
+		if (parse_number(text, 10, &seconds) || seconds > 24 * 60 * 60)
+			return -EINVAL;
+		s->idle_wait_seconds = (unsigned int)seconds;
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -284,32 +255,6 @@ static int apply(struct load *load, enum setting id, const char *value)
 			    setting_name(id), SETTINGS_MACHINE_CONF);
 	load->settings.from[id] = load->kind;
 	return 0;
-}
-
-static int apply_line(struct load *load, char *line)
-{
-	char *key, *equal;
-	int id;
-
-	/* A comment starts at the beginning or after white space. */
-	for (char *p = strchr(line, '#'); p; p = *p ? strchr(p + 1, '#') : NULL)
-		if (p == line || isspace((unsigned char)p[-1]))
-			*p = '\0';
-	key = trim(line);
-	if (!*key)
-		return 0;
-	equal = strchr(key, '=');
-	if (!equal)
-		return fail(-EINVAL, "%s: '%.200s%s' is not of the form KEY = VALUE", load->place, key, more(key));
-	*equal = '\0';
-	key = trim(key);
-	id = setting_by_name(key);
-	if (id < 0)
-		return fail(-EINVAL, "%s: '%.200s%s' is not a setting of this plugin", load->place, key, more(key));
-	if (load->seen[id])
-		return fail(-EINVAL, "%s: %s was set already in line %u", load->place, key, load->seen[id]);
-	load->seen[id] = load->line;
-	return apply(load, id, trim(equal + 1));
 }
 
 /* Returns 0 and no text when there is no such file. A link that leads nowhere is one that cannot be read. */
@@ -344,11 +289,11 @@ static int open_conf(int dir_fd, const char *path, int flags, char **ret_text)
 
 static int load_file(struct load *load, enum setting_source kind, int dir_fd, const char *path)
 {
-	/* A link in the image directory could make root quote somebody else's file in an error line. */
+	/* A link in the image directory could make root quote another user's file in an error line. */
 	int flags = kind == SETTING_OF_IMAGE ? O_NOFOLLOW : 0;
 	_cleanup_free_ char *text = NULL;
-	char *rest, *line;
-	int err;
+	char *rest, *line, *key, *equal;
+	int id, err;
 
 	load->kind = kind;
 	load->line = 0;
@@ -360,7 +305,25 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		snprintf(load->place, sizeof(load->place), "%s:%u", path, ++load->line);
-		err = apply_line(load, line);
+		/* A comment starts at the beginning or after white space. */
+		for (char *p = strchr(line, '#'); p; p = *p ? strchr(p + 1, '#') : NULL)
+			if (p == line || isspace((unsigned char)p[-1]))
+				*p = '\0';
+		key = trim(line);
+		if (!*key)
+			continue;
+		equal = strchr(key, '=');
+		if (!equal)
+			return fail(-EINVAL, "%s: '%.200s%s' is not of the form KEY = VALUE", load->place, key, more(key));
+		*equal = '\0';
+		key = trim(key);
+		id = setting_by_name(key);
+		if (id < 0)
+			return fail(-EINVAL, "%s: '%.200s%s' is not a setting of this plugin", load->place, key, more(key));
+		if (load->seen[id])
+			return fail(-EINVAL, "%s: %s was set already in line %u", load->place, key, load->seen[id]);
+		load->seen[id] = load->line;
+		err = apply(load, id, trim(equal + 1));
 		if (err)
 			return err;
 	}
