@@ -54,29 +54,6 @@ static bool pidfd_has_ended(int pidfd)
 	return poll(&end, 1, 0) != 0;
 }
 
-/* Another tracer is waited for. */
-static void seize_wards(struct ward *wards, size_t nr)
-{
-	bool again = true;
-
-	for (int i = 0; again && i < SEIZE_TRIES; i++) {
-		if (i)
-			usleep(SEIZE_RETRY_USEC);
-		again = false;
-		for (size_t j = 0; j < nr; j++) {
-			struct ward *ward = &wards[j];
-
-			if (ward->is_seized || ward->pidfd < 0 || pidfd_has_ended(ward->pidfd))
-				continue;
-			/* What is attached to while the ward still lives is the ward. */
-			if (ptrace(PTRACE_SEIZE, ward->pid, NULL, NULL))
-				again |= errno == EPERM;
-			else
-				ward->is_seized = !pidfd_has_ended(ward->pidfd);
-		}
-	}
-}
-
 /* Queues of other tasks, and those that run, the driver leaves alone. */
 static void let_run(pid_t pid)
 {
@@ -107,18 +84,6 @@ static int close_all_but(unsigned int a, unsigned int b)
 	return err ? err : (int)syscall(SYS_close_range, high + 1, ~0u, 0);
 }
 
-static void become_guard(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	/* Without the capability for that it may be killed with criu. */
-	if (fd >= 0)
-		(void)!write(fd, NEVER_KILLED, strlen(NEVER_KILLED));
-	prctl(PR_SET_NAME, "amdgpu-guard");
-	setsid();
-	(void)!chdir("/");
-}
-
 static bool traces_one(pid_t criu, const struct ward *wards, size_t nr)
 {
 	bool found = false;
@@ -132,10 +97,16 @@ static bool traces_one(pid_t criu, const struct ward *wards, size_t nr)
 static void guard(int criu, int ready, struct ward *wards, size_t nr)
 {
 	struct pollfd end = { .fd = criu, .events = POLLIN };
+	int adj = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	pid_t parent = getppid();
-	bool is_seen, has_ended = false;
+	bool is_seen, has_ended = false, again = true;
 
-	become_guard();
+	/* Without the capability for that it may be killed with criu. */
+	if (adj >= 0)
+		(void)!write(adj, NEVER_KILLED, strlen(NEVER_KILLED));
+	prctl(PR_SET_NAME, "amdgpu-guard");
+	setsid();
+	(void)!chdir("/");
 	if (close_all_but((unsigned int)criu, (unsigned int)ready))
 		return;
 	for (size_t i = 0; i < nr; i++)
@@ -147,7 +118,21 @@ static void guard(int criu, int ready, struct ward *wards, size_t nr)
 	close(ready);
 	while (!has_ended)
 		has_ended = poll(&end, 1, is_seen ? LOOK_MSEC : -1) == 1 || (is_seen && !traces_one(parent, wards, nr));
-	seize_wards(wards, nr);
+	/* Another tracer is waited for. */
+	for (int i = 0; again && i < SEIZE_TRIES; i++) {
+		if (i)
+			usleep(SEIZE_RETRY_USEC);
+		again = false;
+		for (struct ward *ward = wards; ward < wards + nr; ward++) {
+			if (ward->is_seized || ward->pidfd < 0 || pidfd_has_ended(ward->pidfd))
+				continue;
+			/* What is attached to while the ward still lives is the ward. */
+			if (ptrace(PTRACE_SEIZE, ward->pid, NULL, NULL))
+				again |= errno == EPERM;
+			else
+				ward->is_seized = !pidfd_has_ended(ward->pidfd);
+		}
+	}
 	for (size_t i = 0; i < nr; i++)
 		if (wards[i].is_seized)
 			let_run(wards[i].pid);
@@ -155,29 +140,12 @@ static void guard(int criu, int ready, struct ward *wards, size_t nr)
 
 /* ---- in criu ---- */
 
-/* @ready: a pipe. Its pid or -errno. */
-static pid_t fork_guard(int criu, const int ready[2], struct ward *wards, size_t nr)
-{
-	sigset_t all, before;
-	pid_t pid;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-	if (!pid) {
-		guard(criu, ready[1], wards, nr);
-		_exit(0);
-	}
-	pid = pid < 0 ? -errno : pid;
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return pid;
-}
-
-/* Until it has closed what it has inherited: no process but criu may seem to have what the tasks have. */
+/* Until it has closed what it has inherited: no process but criu may seem to have what the tasks have. Its pid or -errno. */
 static pid_t start_guard(struct ward *wards, size_t nr)
 {
 	_cleanup_close_ int criu = (int)syscall(SYS_pidfd_open, getpid(), 0), in = -1;
-	int ready[2];
+	sigset_t all, before;
+	int ready[2], err;
 	ssize_t got;
 	pid_t pid;
 	char byte;
@@ -185,10 +153,18 @@ static pid_t start_guard(struct ward *wards, size_t nr)
 	if (criu < 0 || pipe2(ready, O_CLOEXEC))
 		return -errno;
 	in = ready[0];
-	pid = fork_guard(criu, ready, wards, nr);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+	if (!pid) {
+		guard(criu, ready[1], wards, nr);
+		_exit(0);
+	}
+	err = pid < 0 ? -errno : 0;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(ready[1]);
-	if (pid < 0)
-		return pid;
+	if (err)
+		return err;
 	while ((got = read(in, &byte, 1)) < 0 && errno == EINTR)
 		;
 	if (got == 1)

@@ -45,21 +45,6 @@ int refuse_suspended_unseen(void)
 	return err ? err : refuse_marked(pids, nr);
 }
 
-/*
- * criu restores a file in the task with the lowest pid that has it open. The KFD's has to
- * be restored in the process that opened it.
- */
-static int refuse_owner(pid_t pid, const struct kfd_state *state)
-{
-	pid_t own = task_own_pid(pid);
-
-	if (own == (pid_t)state->pid)
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has "
-		    "a higher pid: criu would restore the GPU state in the wrong process (close /dev/kfd in pid %d, or restart the job)",
-		    pid, own, state->pid, pid);
-}
-
 /* A newly opened render file already has memory of the driver's: compared with that, not with 0. */
 int refuse_used_file(const struct task_file *file, bool is_saved)
 {
@@ -119,44 +104,6 @@ static int ask_kfd(pid_t pid, struct task_kfd *ret)
 	return 0;
 }
 
-/* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
-static int check_address_spaces(pid_t pid, uint32_t pasid, const struct kfd_state *state, const struct task_files *files,
-				const struct topology *machine)
-{
-	unsigned int nr;
-
-	if (!state->nr_bos)
-		return 0;
-	nr = task_files_count_spaces(files, pid, pasid, machine);
-	if (nr >= state->nr_devices)
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save "
-		    "buffers of a process without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 "
-		    "tries it anyway)", pid, state->nr_devices, nr);
-}
-
-static int refuse_buffers(pid_t pid, const struct kfd_state *state)
-{
-	_cleanup_close_ int fd = state->nr_bos ? -1 : kfd_open();
-
-	if (state->nr_bos || (fd >= 0 && kfd_restores_without_bos(fd)))
-		return 0;
-	if (fd < 0)
-		return fd;
-	return fail(-EOPNOTSUPP, "pid %d: has no buffers on its GPUs, and this kernel does not restore such a process "
-		    "(Linux 6.18 does, and some before it; KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid);
-}
-
-/* The task itself makes the ioctl at restore. */
-static int check_user_ns(pid_t pid)
-{
-	if (!task_is_in_user_ns(pid))
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: is in a user namespace, where the kernel does not restore GPU state: "
-		    "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial one (KFD_RESTORABLE_CHECK=0 "
-		    "dumps it anyway)", pid);
-}
-
 int refuse_context(pid_t pid)
 {
 	return fail(-EOPNOTSUPP, "pid %d: has a second KFD context (CREATE_PROCESS), which cannot be saved: dump it "
@@ -167,12 +114,20 @@ int refuse_process(const struct gpu_process *process, const struct task_files *f
 		   bool is_forced)
 {
 	const struct kfd_state *state = &process->state;
+	_cleanup_close_ int fd = -1;
 	struct task_kfd kfd = { 0 };
-	pid_t pid = process->file.pid;
-	int err = refuse_owner(pid, state);
+	pid_t pid = process->file.pid, own = task_own_pid(pid);
+	unsigned int nr;
+	int err;
 
-	if (err)
-		return err;
+	/*
+	 * criu restores a file in the task with the lowest pid that has it open. The KFD's has to be restored in the process
+	 * that opened it.
+	 */
+	if (own != (pid_t)state->pid)
+		return fail(-EOPNOTSUPP, "pid %d (%d in its pid namespace): has inherited its /dev/kfd from pid %u, which has "
+			    "a higher pid: criu would restore the GPU state in the wrong process (close /dev/kfd in pid %d, or "
+			    "restart the job)", pid, own, state->pid, pid);
 	err = ask_kfd(pid, &kfd);
 	if (err)
 		return err;
@@ -181,11 +136,25 @@ int refuse_process(const struct gpu_process *process, const struct task_files *f
 		return refuse_context(pid);
 	if (is_forced)
 		return 0;
-	err = check_user_ns(pid);
-	if (err)
-		return err;
-	err = refuse_buffers(pid, state);
-	return err ? err : check_address_spaces(pid, kfd.pasid, state, files, machine);
+	/* The task itself makes the ioctl at restore. */
+	if (task_is_in_user_ns(pid))
+		return fail(-EOPNOTSUPP, "pid %d: is in a user namespace, where the kernel does not restore GPU state: "
+			    "CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial one (KFD_RESTORABLE_CHECK=0 "
+			    "dumps it anyway)", pid);
+	if (!state->nr_bos) {
+		fd = kfd_open();
+		if (fd < 0 || kfd_restores_without_bos(fd))
+			return fd < 0 ? fd : 0;
+		return fail(-EOPNOTSUPP, "pid %d: has no buffers on its GPUs, and this kernel does not restore such a process "
+			    "(Linux 6.18 does, and some before it; KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid);
+	}
+	/* The kernel looks up each BO in the address space of every GPU that the process sees, and oopses without one. */
+	nr = task_files_count_spaces(files, pid, kfd.pasid, machine);
+	if (nr >= state->nr_devices)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they save "
+		    "buffers of a process without an address space on each GPU that it sees (KFD_RESTORABLE_CHECK=0 "
+		    "tries it anyway)", pid, state->nr_devices, nr);
 }
 
 /* criu saves such a timer, and fails when it makes it again: the kernel wants the thread. */
@@ -199,24 +168,10 @@ int refuse_timers(pid_t pid)
 		    "cannot restore it (KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid, tid);
 }
 
-/*
- * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, such
- * as that of a program that asked for the GPUs and closed them again, is no longer needed.
- */
-static int check_closed(pid_t pid)
-{
-	struct task_kfd kfd;
-	int err = ask_kfd(pid, &kfd);
-
-	if (err || !(kfd.nr_queues || kfd.vram_bytes))
-		return err;
-	return fail(-EOPNOTSUPP, "pid %d: has closed /dev/kfd, but still has %u queues and %" PRIu64 " KiB of VRAM on GPUs, "
-		    "which cannot be saved without it: dump when the program has freed them, or let it keep the file open", pid, kfd.nr_queues, kfd.vram_bytes >> 10);
-}
-
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
+	struct task_kfd kfd;
 	size_t count = 0;
 	int err = task_device_vmas(pid, &vmas, &count);
 
@@ -235,5 +190,14 @@ int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
 		return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of %s: the process has no /dev/kfd open (it has "
 			    "inherited the mapping, or closed the file): that cannot be saved", pid, vmas[i].start, node);
 	}
-	return check_closed(pid);
+	/*
+	 * A KFD process lives until its memory is gone, and has buffers and queues without any file. One that has neither, such
+	 * as that of a program that asked for the GPUs and closed them again, is no longer needed.
+	 */
+	err = ask_kfd(pid, &kfd);
+	if (err || !(kfd.nr_queues || kfd.vram_bytes))
+		return err;
+	return fail(-EOPNOTSUPP, "pid %d: has closed /dev/kfd, but still has %u queues and %" PRIu64 " KiB of VRAM on GPUs, "
+		    "which cannot be saved without it: dump when the program has freed them, or let it keep the file open", pid,
+		    kfd.nr_queues, kfd.vram_bytes >> 10);
 }

@@ -85,34 +85,29 @@ struct field {
 };
 
 /* A line is "name value"; names that are not asked for and lines without a value are passed over. */
-static int parse_field_line(const struct reader *rd, const char *path, char *line, struct field *fields, size_t n)
-{
-	char *value = strpbrk(line, " \t");
-	struct field *field = NULL;
-
-	if (!value)
-		return 0;
-	*value++ = '\0';
-	value += strspn(value, " \t\r");
-	for (size_t i = 0; i < n && !field; i++)
-		field = fields[i].name && !strcmp(fields[i].name, line) ? &fields[i] : NULL;
-	if (!field || !*value)
-		return 0;
-	if (parse_decimal(value, &field->value) < 0 || (field->bits < 64 && field->value >> field->bits))
-		return fail(-EINVAL, "%s/%s: %s: '%.40s' is not a number of %u bits", rd->root, path, line, value,
-			    field->bits);
-	field->seen = true;
-	return 0;
-}
-
 static int read_fields(const struct reader *rd, const char *path, struct field *fields, size_t n)
 {
 	char text[SYSFS_FILE_MAX];
 	char *rest = text, *line;
 	int err = read_needed_file(rd, path, text);
 
-	while (!err && (line = strsep(&rest, "\n")))
-		err = parse_field_line(rd, path, line, fields, n);
+	while (!err && (line = strsep(&rest, "\n"))) {
+		char *value = strpbrk(line, " \t");
+		struct field *field = NULL;
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		value += strspn(value, " \t\r");
+		for (size_t i = 0; i < n && !field; i++)
+			field = fields[i].name && !strcmp(fields[i].name, line) ? &fields[i] : NULL;
+		if (!field || !*value)
+			continue;
+		if (parse_decimal(value, &field->value) < 0 || (field->bits < 64 && field->value >> field->bits))
+			return fail(-EINVAL, "%s/%s: %s: '%.40s' is not a number of %u bits", rd->root, path, line, value,
+				    field->bits);
+		field->seen = true;
+	}
 	return err;
 }
 
@@ -207,10 +202,11 @@ static int read_vram(const struct reader *rd, struct topology_node *node)
 	return 0;
 }
 
-static int read_properties(const struct reader *rd, struct topology_node *node)
+/* What belongs to a node besides its gpu id. */
+static int read_parts(const struct reader *rd, struct topology_node *node)
 {
 	struct field fields[TOPOLOGY_NR_PROPS] = { 0 };
-	char path[64];
+	char text[SYSFS_FILE_MAX], path[64];
 	int err;
 
 	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
@@ -223,21 +219,9 @@ static int read_properties(const struct reader *rd, struct topology_node *node)
 	err = read_fields(rd, path, fields, ARRAY_SIZE(fields));
 	if (err)
 		return err;
-	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++)
 		if (fields[i].seen)
 			topology_node_set(node, i, fields[i].value);
-	}
-	return 0;
-}
-
-/* What belongs to a node besides its gpu id. */
-static int read_parts(const struct reader *rd, struct topology_node *node)
-{
-	char text[SYSFS_FILE_MAX], path[64];
-	int err = read_properties(rd, node);
-
-	if (err)
-		return err;
 	snprintf(path, sizeof(path), "nodes/%u/name", node->id);
 	if (!read_node_file(rd, path, text))
 		snprintf(node->name, sizeof(node->name), "%.*s", (int)strcspn(text, "\n"), text);
@@ -275,22 +259,6 @@ static int read_node(const struct reader *rd, struct topology *t, uint32_t id)
 	return 0;
 }
 
-/*
- * The driver puts the number of a partition into the function bits of location_id. Where all nodes are seen, a node
- * that is alone in its slot is a device in one piece, whatever function a virtual machine gave it.
- */
-static void derive_partitions(struct topology *t)
-{
-	for (unsigned int i = 0; i < t->nr_nodes; i++) {
-		struct topology_node *node = t->nodes[i];
-		bool alone = !t->nr_hidden && !topology_shares_device(t, node);
-
-		if (topology_may_be_partition(node))
-			topology_node_set(node, TOPOLOGY_SDMA_PARTITION,
-					  alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
-	}
-}
-
 /* Returns -EAGAIN when the generation moved while it was reading, whatever else went wrong. */
 static int read_attempt(const struct reader *rd, struct topology **ret)
 {
@@ -320,7 +288,17 @@ static int read_attempt(const struct reader *rd, struct topology **ret)
 	}
 	if (err)
 		return err;
-	derive_partitions(t);
+	/*
+	 * The driver puts the number of a partition into the function bits of location_id. Where all nodes are seen, a node
+	 * that is alone in its slot is a device in one piece, whatever function a virtual machine gave it.
+	 */
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
+		struct topology_node *node = t->nodes[i];
+		bool alone = !t->nr_hidden && !topology_shares_device(t, node);
+
+		if (topology_may_be_partition(node))
+			topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
+	}
 	*ret = steal_ptr(t);
 	return 0;
 }

@@ -40,29 +40,6 @@ static bool begins_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* An entry of the directory that the KFD has for a process. */
-static int add_entry(int dir, const char *name, struct task_kfd *kfd)
-{
-	_cleanup_free_ int *queues = NULL;
-	bool is_vram = begins_with(name, "vram_");
-	uint64_t bytes = 0, pasid = 0;
-	size_t nr = 0;
-	int err = 0;
-
-	if (!strcmp(name, "queues"))
-		err = list_numbers(dir, name, &queues, &nr);
-	else if (is_vram)
-		err = read_number_at(dir, name, &bytes);
-	else if (!strcmp(name, "pasid"))
-		err = read_number_at(dir, name, &pasid);
-	kfd->pasid += (uint32_t)pasid;
-	kfd->nr_queues += nr;
-	kfd->vram_bytes += bytes;
-	kfd->nr_gpus += is_vram;
-	kfd->nr_contexts += begins_with(name, "context_");
-	return err;
-}
-
 int task_in_initial_pid_ns(void)
 {
 	char name[64] = "";
@@ -87,9 +64,26 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
 	while ((entry = readdir(dir))) {
-		err = add_entry(dirfd(dir), entry->d_name, ret);
+		_cleanup_free_ int *queues = NULL;
+		const char *name = entry->d_name;
+		bool is_vram = begins_with(name, "vram_");
+		uint64_t bytes = 0, pasid = 0;
+		size_t nr = 0;
+
+		err = 0;
+		if (!strcmp(name, "queues"))
+			err = list_numbers(dirfd(dir), name, &queues, &nr);
+		else if (is_vram)
+			err = read_number_at(dirfd(dir), name, &bytes);
+		else if (!strcmp(name, "pasid"))
+			err = read_number_at(dirfd(dir), name, &pasid);
 		if (err)
 			return err;
+		ret->pasid += (uint32_t)pasid;
+		ret->nr_queues += nr;
+		ret->vram_bytes += bytes;
+		ret->nr_gpus += is_vram;
+		ret->nr_contexts += begins_with(name, "context_");
 	}
 	return 0;
 }
@@ -244,18 +238,6 @@ bool task_file_has_pasid(const struct task_file *file, uint32_t pasid)
 	       value == pasid;
 }
 
-/* Whether a task has opened the device with such a file. */
-static bool has_file_with_pasid(const struct task_files *files, pid_t pid, uint32_t minor_number, uint32_t pasid)
-{
-	for (size_t i = 0; i < files->count; i++) {
-		const struct task_file *file = &files->files[i];
-
-		if (file->pid == pid && file->minor == minor_number && task_file_has_pasid(file, pasid))
-			return true;
-	}
-	return false;
-}
-
 unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, uint32_t pasid,
 				     const struct topology *machine)
 {
@@ -263,31 +245,17 @@ unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, 
 
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
-		uint32_t minor_number = topology_minor(node);
+		bool is_known = false;
 
 		if (!topology_is_gpu(node))
 			continue;
-		nr_opened += task_files_has(files, pid, minor_number);
-		nr_known += pasid && has_file_with_pasid(files, pid, minor_number, pasid);
+		nr_opened += task_files_has(files, pid, topology_minor(node));
+		for (size_t j = 0; pasid && !is_known && j < files->count; j++)
+			is_known = files->files[j].pid == pid && files->files[j].minor == topology_minor(node) &&
+				   task_file_has_pasid(&files->files[j], pasid);
+		nr_known += is_known;
 	}
 	return nr_known ? nr_known : nr_opened;
-}
-
-static int add_file(struct task_files *files, pid_t pid, int number, int *fd, uint32_t minor_number)
-{
-	struct task_file *known;
-	int err = find_file(files, *fd, minor_number, &known);
-
-	if (err)
-		return fail(err, "pid %d: cannot compare its files with those of other tasks: %m", pid);
-	if (known)
-		return 0;
-	err = array_add(files->files, files->count, (struct task_file){
-		.pid = pid, .number = number, .fd = *fd, .minor = minor_number,
-	});
-	if (!err)
-		steal_fd(fd);
-	return err;
 }
 
 /* Whether a file is of /dev/kfd or a render node, and *ret_minor, 0 for the KFD's: 1, 0, or -ENOMEM. */
@@ -308,6 +276,7 @@ static int is_wanted(int dir_fd, const char *path, uint32_t *ret_minor)
 static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number, int (*is_amd)(int fd))
 {
 	_cleanup_close_ int fd = -1;
+	struct task_file *known;
 	uint32_t number;
 	char path[64];
 	int r;
@@ -327,7 +296,19 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 		r = is_amd(fd);
 	if (r < 0)
 		return fail(r, "pid %d: cannot ask renderD%u for its driver: %m", pid, number);
-	return r ? add_file(files, pid, fd_number, &fd, number) : 0;
+	if (!r)
+		return 0;
+	r = find_file(files, fd, number, &known);
+	if (r)
+		return fail(r, "pid %d: cannot compare its files with those of other tasks: %m", pid);
+	if (known)
+		return 0;
+	r = array_add(files->files, files->count, (struct task_file){
+		.pid = pid, .number = fd_number, .fd = fd, .minor = number,
+	});
+	if (!r)
+		steal_fd(&fd);
+	return r;
 }
 
 static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int fd))
@@ -360,33 +341,25 @@ static int compare_own_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/*
- * criu gives a file to the task that has the lowest pid in its own namespace. The numbers of the two namespaces need not
- * have one order: tasks that were restored have chosen theirs. Each task is asked once.
- */
-static int sort_by_own_pid(int *pids, size_t nr)
+int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
+	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
 	_cleanup_free_ struct numbered_task *tasks = calloc(nr + 1, sizeof(*tasks));
 
 	if (!tasks)
 		return -ENOMEM;
+	/*
+	 * criu gives a file to the task that has the lowest pid in its own namespace. The numbers of the two namespaces need not
+	 * have one order: tasks that were restored have chosen theirs. Each task is asked once.
+	 */
 	for (size_t i = 0; i < nr; i++)
 		tasks[i] = (struct numbered_task){ pids[i], task_own_pid(pids[i]) };
 	qsort(tasks, nr, sizeof(*tasks), compare_own_pids);
 	for (size_t i = 0; i < nr; i++)
 		pids[i] = tasks[i].pid;
-	return 0;
-}
-
-int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
-{
-	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
-	int err = sort_by_own_pid(pids, nr);
-
-	if (err)
-		return err;
 	for (size_t i = 0; i < nr; i++) {
-		err = collect_task(&files, pids[i], is_amd);
+		int err = collect_task(&files, pids[i], is_amd);
+
 		if (err)
 			return err;
 	}
@@ -466,49 +439,35 @@ void task_files_done(struct task_files *files)
 
 /* ---- mappings ---- */
 
-/* 1 for a device of ours or a render node, 0 for others, -errno: a mapping that is left out would be restored wrong. */
-static int ask_vma_device(pid_t pid, struct device_vma *vma)
-{
-	struct stat st;
-	char path[96];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, vma->start, vma->end);
-	err = stat_quietly(AT_FDCWD, path, &st);
-	if (err)
-		return err;
-	vma->minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
-	return device_is_kfd(&st) || device_is_render_node(&st);
-}
-
-static int add_line(pid_t pid, const char *text, struct device_vma **vmas, size_t *count)
-{
-	struct device_vma vma = { 0 };
-	uint64_t inode;
-	int r;
-
-	if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &vma.start, &vma.end, &vma.offset,
-		   &inode) != 4)
-		return -EBADMSG;
-	r = inode ? ask_vma_device(pid, &vma) : 0;
-	return r > 0 ? array_add(*vmas, *count, vma) : r;
-}
-
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_fclose_ FILE *f = proc_file(pid, "maps");
 	size_t room = 0, count = 0;
+	int err = f ? 0 : -errno;
 
-	if (!f)
-		return fail(-errno, "pid %d: cannot read its mappings: %m", pid);
-	while (getline(&text, &room, f) > 0) {
-		int err = add_line(pid, text, &vmas, &count);
+	while (!err && getline(&text, &room, f) > 0) {
+		struct device_vma vma = { 0 };
+		struct stat st;
+		uint64_t inode;
+		char path[96];
 
-		if (err)
-			return fail(err, "pid %d: cannot read its mappings: %m", pid);
+		if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*x:%*x %" SCNu64, &vma.start, &vma.end,
+			   &vma.offset, &inode) != 4)
+			err = -EBADMSG;
+		if (err || !inode)
+			continue;
+		/* A mapping that is left out would be restored wrong. */
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, vma.start, vma.end);
+		err = stat_quietly(AT_FDCWD, path, &st);
+		if (err || (!device_is_kfd(&st) && !device_is_render_node(&st)))
+			continue;
+		vma.minor = device_is_kfd(&st) ? 0 : minor(st.st_rdev);
+		err = array_add(vmas, count, vma);
 	}
+	if (err)
+		return fail(err, "pid %d: cannot read its mappings: %m", pid);
 	*ret = steal_ptr(vmas);
 	*ret_count = count;
 	return 0;

@@ -12,27 +12,6 @@
 #include "kernel/tasks.h"
 #include "amdgpu_plugin_util.h"
 
-/* Adds on which GPUs a process has queues. */
-static void read_queues(int sysfs, int pid, const struct topology *machine, struct gpu_usage *usage)
-{
-	_cleanup_free_ int *queues = NULL;
-	char path[96];
-	size_t nr = 0;
-
-	snprintf(path, sizeof(path), SYSFS_PROCESSES "/%d/queues", pid);
-	if (list_numbers(sysfs, path, &queues, &nr))
-		return;
-	for (size_t i = 0; i < nr; i++) {
-		uint64_t gpu_id;
-		int node;
-
-		snprintf(path, sizeof(path), SYSFS_PROCESSES "/%d/queues/%d/gpuid", pid, queues[i]);
-		node = read_number_at(sysfs, path, &gpu_id) ? -1 : topology_find_gpu(machine, (uint32_t)gpu_id);
-		if (node >= 0)
-			usage[node].has_queues = true;
-	}
-}
-
 static int read_mem_info(int sysfs, const struct topology_node *node, const char *which, uint64_t *ret)
 {
 	char device[SYSFS_PCI_PATH_MAX], path[128];
@@ -64,8 +43,24 @@ void usage_read(int sysfs, const struct topology *machine, struct gpu_usage *usa
 			usage_read_vram(sysfs, machine->nodes[i], &usage[i]);
 	if (list_numbers(sysfs, SYSFS_PROCESSES, &pids, &nr))
 		return;
-	for (size_t i = 0; i < nr; i++)
-		read_queues(sysfs, pids[i], machine, usage);
+	for (size_t i = 0; i < nr; i++) {
+		_cleanup_free_ int *queues = NULL;
+		size_t nr_queues = 0;
+		char path[96];
+
+		snprintf(path, sizeof(path), SYSFS_PROCESSES "/%d/queues", pids[i]);
+		if (list_numbers(sysfs, path, &queues, &nr_queues))
+			continue;
+		for (size_t j = 0; j < nr_queues; j++) {
+			uint64_t gpu_id;
+			int node;
+
+			snprintf(path, sizeof(path), SYSFS_PROCESSES "/%d/queues/%d/gpuid", pids[i], queues[j]);
+			node = read_number_at(sysfs, path, &gpu_id) ? -1 : topology_find_gpu(machine, (uint32_t)gpu_id);
+			if (node >= 0)
+				usage[node].has_queues = true;
+		}
+	}
 }
 
 size_t usage_count_ended(int sysfs)
@@ -93,18 +88,6 @@ size_t usage_count_ended(int sysfs)
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
 
-static int open_claims(void)
-{
-	_cleanup_close_ int dev = mount_private("devtmpfs"), fd = -1;
-	struct stat st;
-
-	if (dev >= 0)
-		fd = openat(dev, CLAIMS_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
-		return -1;
-	return steal_fd(&fd);
-}
-
 /* 0; -errno, -EAGAIN: somebody else has the lock. */
 static int set_lock(int fd, off_t at, short type)
 {
@@ -115,9 +98,15 @@ static int set_lock(int fd, off_t at, short type)
 
 int turn_begin(void)
 {
-	int fd = open_claims();
-	int err = fd < 0 ? 0 : set_lock(fd, TURN_AT, F_WRLCK);
+	_cleanup_close_ int dev = mount_private("devtmpfs"), fd = -1;
+	struct stat st;
+	int err;
 
+	if (dev >= 0)
+		fd = openat(dev, CLAIMS_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
+		return -1;
+	err = set_lock(fd, TURN_AT, F_WRLCK);
 	for (int i = 0; err == -EAGAIN && i < WAIT_ATTEMPTS; i++) {
 		usleep(WAIT_USEC);
 		err = set_lock(fd, TURN_AT, F_WRLCK);
@@ -125,7 +114,7 @@ int turn_begin(void)
 	if (err == -EAGAIN)
 		pr_warn("another restore has been choosing its GPUs for %d s and is no longer waited for: both may take the same GPUs or queues\n",
 			WAIT_ATTEMPTS * (WAIT_USEC / 1000) / 1000);
-	return fd;
+	return steal_fd(&fd);
 }
 
 bool claims_have(int claims, uint32_t minor)
