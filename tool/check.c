@@ -36,30 +36,6 @@ struct check {
 	uint64_t vram_bytes, memory_bytes;
 };
 
-/* ---- the tree ---- */
-
-static void name_task(struct task *task)
-{
-	_cleanup_fclose_ FILE *f = proc_file(task->pid, "comm");
-	char name[32] = "";
-
-	if (f && fgets(name, sizeof(name), f))
-		name[strcspn(name, "\n")] = '\0';
-	snprintf(task->name, sizeof(task->name), "pid %d (%s)", task->pid, name);
-}
-
-static int find_tree(struct check *c)
-{
-	int err;
-
-	if (!process_start(c->root))
-		return complain("pid %d: there is no such process", c->root);
-	err = array_add(c->pids, c->nr, c->root);
-	if (!err)
-		err = processes_add_descendants(&c->pids, &c->nr);
-	return err ? complain("cannot list processes: %s", strerror(-err)) : TOOL_GOOD;
-}
-
 /* ---- files ---- */
 
 /* Devices that criu itself knows: memory, terminals, tun and autofs. */
@@ -86,29 +62,6 @@ static bool criu_saves(const char *link, const struct stat *st)
 	return false;
 }
 
-static const char *unsaved_advice(const char *link)
-{
-	if (strstr(link, "io_uring"))
-		return "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile";
-	if (strstr(link, "/infiniband/"))
-		return "Keep the program from RDMA: NCCL_IB_DISABLE=1 (RCCL), UCX_TLS=self,sm,tcp (UCX)";
-	return "criu saves it only with a plugin for it: end its use";
-}
-
-static void check_open_file(struct check *c, struct task *task, const char *link, const struct stat *st)
-{
-	bool is_dmabuf = !strncmp(link, "/dmabuf:", strlen("/dmabuf:"));
-
-	if (device_is_kfd(st) || (device_is_render_node(st) && topology_find_minor(c->machine, minor(st->st_rdev)) >= 0)) {
-		c->has_gpus = true;
-	} else if (strcmp(task->said, link) &&
-		   (is_dmabuf ? !driver_is_since(&c->driver, 6, 8) && !driver_may_be_any(&c->driver) : !criu_saves(link, st))) {
-		snprintf(task->said, sizeof(task->said), "%s", link);
-		print_point(POINT_PROBLEM, task->name, unsaved_advice(link), "has %s open, which cannot be saved", link);
-	}
-}
-
-/* What is closed meanwhile is passed over. */
 static void check_files(struct check *c, struct task *task)
 {
 	_cleanup_free_ int *fds = NULL;
@@ -118,50 +71,51 @@ static void check_files(struct check *c, struct task *task)
 	if (proc_list(task->pid, "fd", &fds, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
+		const char *advice = "criu saves it only with a plugin for it: end its use";
 		char link[256] = "";
 		struct stat st;
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", task->pid, fds[i]);
-		if (readlink(path, link, sizeof(link) - 1) >= 0 && !stat_quietly(AT_FDCWD, path, &st))
-			check_open_file(c, task, link, &st);
+		if (readlink(path, link, sizeof(link) - 1) < 0 || stat_quietly(AT_FDCWD, path, &st))
+			continue;
+		if (device_is_kfd(&st) ||
+		    (device_is_render_node(&st) && topology_find_minor(c->machine, minor(st.st_rdev)) >= 0)) {
+			c->has_gpus = true;
+			continue;
+		}
+		if (!strcmp(task->said, link))
+			continue;
+		if (strncmp(link, "/dmabuf:", strlen("/dmabuf:")) ?
+			    criu_saves(link, &st) :
+			    driver_is_since(&c->driver, 6, 8) || driver_may_be_any(&c->driver))
+			continue;
+		snprintf(task->said, sizeof(task->said), "%s", link);
+		if (strstr(link, "io_uring"))
+			advice = "Keep the program from io_uring: sysctl kernel.io_uring_disabled=2, or a seccomp profile";
+		else if (strstr(link, "/infiniband/"))
+			advice = "Keep the program from RDMA: NCCL_IB_DISABLE=1 (RCCL), UCX_TLS=self,sm,tcp (UCX)";
+		print_point(POINT_PROBLEM, task->name, advice, "has %s open, which cannot be saved", link);
 	}
 }
 
 /* ---- a process ---- */
 
-/* It runs: where a mapping goes while it is looked at, the list ends. */
-static bool has_device_mappings(pid_t pid)
-{
-	_cleanup_free_ struct device_vma *vmas = NULL;
-	size_t nr = 0;
-
-	if (task_device_vmas(pid, &vmas, &nr))
-		fail_clear();
-	return nr != 0;
-}
-
-/* Its part of memory that processes share: that is saved once. */
-static void add_memory(struct check *c, const struct task *task)
-{
-	_cleanup_fclose_ FILE *f = proc_file(task->pid, "smaps_rollup");
-	char line[256];
-	uint64_t kib;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Anonymous: %" SCNu64, &kib) == 1 || sscanf(line, "Pss_Shmem: %" SCNu64, &kib) == 1 ||
-		    sscanf(line, "Swap: %" SCNu64, &kib) == 1)
-			c->memory_bytes += kib << 10;
-}
-
 static int check_task(struct check *c, pid_t pid)
 {
+	_cleanup_fclose_ FILE *comm = proc_file(pid, "comm"), *memory = proc_file(pid, "smaps_rollup");
+	_cleanup_free_ struct device_vma *vmas = NULL;
 	struct task task = { .pid = pid };
+	char name[32] = "", line[256];
 	struct task_kfd kfd;
+	size_t nr_vmas = 0;
+	uint64_t kib;
 	int tracer, err = task_ask_kfd(pid, &kfd);
 
 	if (err)
 		return complain("pid %d: cannot ask the KFD's sysfs: %s", pid, strerror(-err));
-	name_task(&task);
+	if (comm && fgets(name, sizeof(name), comm))
+		name[strcspn(name, "\n")] = '\0';
+	snprintf(task.name, sizeof(task.name), "pid %d (%s)", pid, name);
 	if (task_find_mark(pid, -1) >= 0) {
 		print_point(POINT_OK, task.name, NULL, "is suspended: it is dumped as it is, with the data of its freed buffers");
 		c->has_gpus = true;
@@ -171,56 +125,51 @@ static int check_task(struct check *c, pid_t pid)
 		print_point(POINT_PROBLEM, task.name, "End the debugger", "is traced by pid %d: a process has one tracer", tracer);
 		c->is_held = true;
 	}
-	add_memory(c, &task);
+	/* Of memory that processes share, its part: that is saved once. */
+	while (memory && fgets(line, sizeof(line), memory))
+		if (sscanf(line, "Anonymous: %" SCNu64, &kib) == 1 || sscanf(line, "Pss_Shmem: %" SCNu64, &kib) == 1 ||
+		    sscanf(line, "Swap: %" SCNu64, &kib) == 1)
+			c->memory_bytes += kib << 10;
 	check_files(c, &task);
 	if (kfd.nr_gpus) {
 		c->vram_bytes += kfd.vram_bytes;
 		print_point(POINT_OK, task.name, NULL, "sees %u GPU%s, has %u queues and %" PRIu64 " MiB of VRAM", kfd.nr_gpus,
 			    kfd.nr_gpus == 1 ? "" : "s", kfd.nr_queues, kfd.vram_bytes >> 20);
 	}
-	c->has_gpus |= kfd.nr_gpus || has_device_mappings(pid);
+	/* The process runs: where a mapping goes while it is looked at, the list ends. */
+	if (!kfd.nr_gpus && task_device_vmas(pid, &vmas, &nr_vmas))
+		fail_clear();
+	c->has_gpus |= kfd.nr_gpus || nr_vmas;
 	return TOOL_GOOD;
 }
 
 /* ---- the dump ---- */
 
-static int hold_process(struct check *c, pid_t pid)
-{
-	struct hold hold;
-	int err = hold_begin(pid, false, &hold);
-
-	/* A part of it has ended: there is nothing to save. */
-	if (err == -ESRCH) {
-		fail_clear();
-		return 0;
-	}
-	if (!err)
-		err = array_add(c->holds, c->nr_holds, hold);
-	if (err)
-		hold_end(&hold);
-	return err;
-}
-
-/* Processes make others until all are held. */
-static int hold_tree(struct check *c)
-{
-	size_t nr = 0;
-	int err = 0;
-
-	while (!err && nr < c->nr) {
-		for (; !err && nr < c->nr; nr++)
-			err = hold_process(c, c->pids[nr]);
-		if (!err)
-			err = processes_add_descendants(&c->pids, &c->nr);
-	}
-	return err;
-}
-
 static void try_dump(struct check *c)
 {
 	double seconds = 0;
-	int err = hold_tree(c);
+	size_t nr = 0;
+	int err = 0;
 
+	/* Processes make others until all are held. */
+	while (!err && nr < c->nr) {
+		for (; !err && nr < c->nr; nr++) {
+			struct hold hold;
+
+			err = hold_begin(c->pids[nr], false, &hold);
+			if (err == -ESRCH) { /* a part of it has ended: there is nothing to save */
+				fail_clear();
+				err = 0;
+				continue;
+			}
+			if (!err)
+				err = array_add(c->holds, c->nr_holds, hold);
+			if (err)
+				hold_end(&hold);
+		}
+		if (!err)
+			err = processes_add_descendants(&c->pids, &c->nr);
+	}
 	if (!err)
 		err = dump_try(&c->settings, &seconds);
 	while (c->nr_holds)
@@ -233,22 +182,6 @@ static void try_dump(struct check *c)
 }
 
 /* ---- all ---- */
-
-static int look_at_machine(struct check *c)
-{
-	dev_t kfd;
-
-	if (settings_load(&c->settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
-		return TOOL_FAIL;
-	if (task_in_initial_pid_ns() <= 0)
-		return complain("has to be run in the first pid namespace, whose pids the KFD names");
-	if (!device_kfd_number(&kfd))
-		return complain("there is no KFD on this machine, and so no process that uses it");
-	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
-	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine) || find_tree(c))
-		return TOOL_FAIL;
-	return TOOL_GOOD;
-}
 
 static int check_tree(struct check *c, const char *images_dir)
 {
@@ -273,10 +206,32 @@ static int check_tree(struct check *c, const char *images_dir)
 	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }
 
+static int begin_check(struct check *c)
+{
+	dev_t kfd;
+	int err;
+
+	if (settings_load(&c->settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
+		return TOOL_FAIL;
+	if (task_in_initial_pid_ns() <= 0)
+		return complain("has to be run in the first pid namespace, whose pids the KFD names");
+	if (!device_kfd_number(&kfd))
+		return complain("there is no KFD on this machine, and so no process that uses it");
+	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine))
+		return TOOL_FAIL;
+	if (!process_start(c->root))
+		return complain("pid %d: there is no such process", c->root);
+	err = array_add(c->pids, c->nr, c->root);
+	if (!err)
+		err = processes_add_descendants(&c->pids, &c->nr);
+	return err ? complain("cannot list processes: %s", strerror(-err)) : TOOL_GOOD;
+}
+
 int command_check(const struct arguments *arguments)
 {
 	struct check c = { .root = arguments->pid };
-	int status = look_at_machine(&c);
+	int status = begin_check(&c);
 
 	if (status == TOOL_GOOD)
 		status = check_tree(&c, arguments->images_dir);

@@ -146,7 +146,7 @@ static void check_plugin(void)
 		print_point(POINT_OK, "plugin", NULL, "%s, version %s", path, version);
 }
 
-/* ---- permissions and cgroups ---- */
+/* ---- permissions ---- */
 
 static bool has_capability(unsigned int capability)
 {
@@ -172,24 +172,6 @@ void check_permissions(void)
 			    "of a process");
 	else
 		print_point(POINT_OK, "permissions", NULL, "enough, when criu is run from this shell");
-}
-
-/* By which a restore hides GPUs: it mounts one of its own, whatever the machine has mounted. */
-static void check_cgroups(void)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/filesystems", "re");
-	char line[64];
-	bool found = false;
-
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = !strcmp(line, "nodev\tcgroup2\n");
-	if (found)
-		print_point(POINT_OK, "cgroups", NULL, "version 2");
-	else if (!f)
-		print_point(POINT_PROBLEM, "cgroups", "Mount /proc", "/proc/filesystems: %s", strerror(errno));
-	else
-		print_point(POINT_WARNING, "cgroups", "Use a kernel with cgroup v2",
-			    "no version 2: a process is restored only where it would see exactly as many GPUs as it had");
 }
 
 /* ---- the driver and its GPUs ---- */
@@ -280,42 +262,19 @@ static void check_machine(void)
 	doctor_gpus(&driver);
 }
 
-/* ---- settings ---- */
-
-static void check_settings(void)
-{
-	struct settings settings;
-	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
-
-	if (err)
-		print_failure("settings", "Correct it: until then no process with a GPU is dumped or restored", err);
-	else if (!print_settings(&settings))
-		print_point(POINT_OK, "settings", NULL, "all have their defaults");
-}
-
 /* ---- where images go ---- */
-
-/* Whether the file system of @st is mounted with the option huge=always or huge=within_size. */
-static bool has_huge_pages(const struct stat *st)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
-	_cleanup_free_ char *line = NULL;
-	unsigned int device_major, device_minor;
-	size_t room = 0;
-
-	while (f && getline(&line, &room, f) > 0)
-		if (sscanf(line, "%*d %*d %u:%u", &device_major, &device_minor) == 2 &&
-		    makedev(device_major, device_minor) == st->st_dev)
-			return strstr(line, "huge=always") || strstr(line, "huge=within_size");
-	return false;
-}
 
 void check_images_dir(const char *directory, uint64_t needed_bytes)
 {
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *line = NULL;
+	unsigned int device_major, device_minor;
+	bool has_huge_pages = false;
 	char needed[64] = "";
 	uint64_t free_bytes;
 	struct statfs fs;
 	struct stat st;
+	size_t room = 0;
 
 	if (statfs(directory, &fs) || stat(directory, &st)) {
 		print_point(POINT_PROBLEM, "images", NULL, "%s: %s", directory, strerror(errno));
@@ -327,7 +286,16 @@ void check_images_dir(const char *directory, uint64_t needed_bytes)
 	print_point(free_bytes < needed_bytes ? POINT_WARNING : POINT_OK, "images",
 		    "Pages of zeros are left out, so that less may do; make room, or name another directory",
 		    "%s has %" PRIu64 " MiB free%s", directory, free_bytes >> 20, needed);
-	if (fs.f_type == TMPFS_MAGIC && !has_huge_pages(&st))
+	if (fs.f_type != TMPFS_MAGIC)
+		return;
+	f = fopen("/proc/self/mountinfo", "re");
+	while (f && getline(&line, &room, f) > 0)
+		if (sscanf(line, "%*d %*d %u:%u", &device_major, &device_minor) == 2 &&
+		    makedev(device_major, device_minor) == st.st_dev) {
+			has_huge_pages = strstr(line, "huge=always") || strstr(line, "huge=within_size");
+			break;
+		}
+	if (!has_huge_pages)
 		print_point(POINT_WARNING, "images", "Mount it with -o huge=within_size",
 			    "%s is a tmpfs without huge pages: writing to it takes several times the processor time",
 			    directory);
@@ -335,13 +303,33 @@ void check_images_dir(const char *directory, uint64_t needed_bytes)
 
 int command_doctor(const struct arguments *arguments)
 {
+	_cleanup_fclose_ FILE *f = NULL;
+	struct settings settings;
+	bool has_cgroup2 = false;
+	char line[64];
+	int err;
+
 	print_array("points");
 	check_criu();
 	check_plugin();
 	check_permissions();
-	check_cgroups();
+	/* A restore hides GPUs by a cgroup, in a mount of its own. */
+	f = fopen("/proc/filesystems", "re");
+	if (!f)
+		print_point(POINT_PROBLEM, "cgroups", "Mount /proc", "/proc/filesystems: %s", strerror(errno));
+	while (f && !has_cgroup2 && fgets(line, sizeof(line), f))
+		has_cgroup2 = !strcmp(line, "nodev\tcgroup2\n");
+	if (has_cgroup2)
+		print_point(POINT_OK, "cgroups", NULL, "version 2");
+	else if (f)
+		print_point(POINT_WARNING, "cgroups", "Use a kernel with cgroup v2",
+			    "no version 2: a process is restored only where it would see exactly as many GPUs as it had");
 	check_machine();
-	check_settings();
+	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
+	if (err)
+		print_failure("settings", "Correct it: until then no process with a GPU is dumped or restored", err);
+	else if (!print_settings(&settings))
+		print_point(POINT_OK, "settings", NULL, "all have their defaults");
 	if (arguments->images_dir)
 		check_images_dir(arguments->images_dir, 0);
 	print_end();

@@ -29,79 +29,7 @@ struct run {
 	bool all_fit;
 };
 
-/* ---- the choice ---- */
-
-static int choose_of_machine(struct run *run, const struct gpu_process *kfd, const struct topology *saved, struct match_map **ret)
-{
-	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
-	struct match_process process = {
-		.saved = saved, .largest = run->largest, .machine = run->machine, .options = &options,
-		.choices = &run->choices,
-	};
-
-	options.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK];
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		options.relaxed[i] = !settings_flag(&run->settings, match_check_name(i));
-	kfd_state_work(kfd ? &kfd->state : NULL, saved, process.work);
-	memset(&run->candidates, 0, sizeof(run->candidates));
-	memcpy(run->candidates.usage, run->usage, sizeof(run->usage));
-	return match_choose(&process, &run->candidates, ret);
-}
-
 /* ---- what else a restore refuses ---- */
-
-/* As a dump asks it, of the GPUs that the saved ones would become. */
-static int ask_driver(const struct run *run, const struct gpu_process *kfd, const struct match_map *map)
-{
-	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };
-	struct kfd_state state = kfd->state;
-
-	if (kfd->no_kfd)
-		return 0;
-	for (unsigned int i = 0; i < map->nr_pairs; i++) {
-		devices[i].user_gpu_id = map->pairs[i].user_gpu_id;
-		devices[i].actual_gpu_id = map->pairs[i].actual_gpu_id;
-	}
-	state.devices = devices;
-	state.nr_devices = map->nr_pairs;
-	return limits_check_queues((pid_t)state.pid, &state, run->machine, &run->driver,
-				   !run->settings.flag[SETTING_RESTORABLE_CHECK]);
-}
-
-/* *ret may be set even when the process does not fit: it has chosen. */
-static int match(struct run *run, const struct gpu_process *kfd, const struct topology *saved, struct match_map **ret)
-{
-	const struct match_pair *pair;
-	int err = choose_of_machine(run, kfd, saved, ret);
-
-	if (!err && kfd && run->is_here)
-		err = ask_driver(run, kfd, *ret);
-	if (err || !kfd || !kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
-		return err;
-	for (pair = (*ret)->pairs; pair < (*ret)->pairs + (*ret)->nr_pairs; pair++)
-		if (pair->user_gpu_id != pair->actual_gpu_id)
-			return fail(-EINVAL,
-				    "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
-				    "(KFD_SHARING_CHECK=0 accepts it)",
-				    pair->user_gpu_id, pair->actual_gpu_id);
-	return 0;
-}
-
-/* ---- what is said ---- */
-
-static void print_pair(const struct run *run, const struct match_pair *pair)
-{
-	char pci[NODE_TEXT_MAX];
-
-	print_object(NULL);
-	print_id("saved_gpu_id", "  gpu ", pair->user_gpu_id);
-	print_number("saved_render_minor", " (renderD", pair->saved_minor);
-	print_id("gpu_id", " at dump) becomes gpu ", pair->actual_gpu_id);
-	print_number("render_minor", " (renderD", pair->local_minor);
-	print_string("pci", ", ", pci_text(run->machine->nodes[pair->local], pci));
-	print_text(")%s\n", run->usage[pair->local].has_queues ? ", which others use" : "");
-	print_end();
-}
 
 /* The first saved GPU whose product the machine does not have: names say more than ids. */
 static void print_products(const struct run *run, const struct topology *saved)
@@ -126,11 +54,53 @@ static void print_products(const struct run *run, const struct topology *saved)
 
 /* ---- all ---- */
 
+/* As a dump asks it, of the GPUs that the saved ones would become; and whether buffers that are shared stay on GPUs with their ids. */
+static int check_map(const struct run *run, const struct gpu_process *kfd, const struct match_map *map)
+{
+	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };
+	struct kfd_state state = kfd->state;
+	int err = 0;
+
+	for (unsigned int i = 0; i < map->nr_pairs; i++) {
+		devices[i].user_gpu_id = map->pairs[i].user_gpu_id;
+		devices[i].actual_gpu_id = map->pairs[i].actual_gpu_id;
+	}
+	state.devices = devices;
+	state.nr_devices = map->nr_pairs;
+	if (run->is_here && !kfd->no_kfd)
+		err = limits_check_queues((pid_t)state.pid, &state, run->machine, &run->driver,
+					  !run->settings.flag[SETTING_RESTORABLE_CHECK]);
+	if (err || !kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
+		return err;
+	for (const struct match_pair *pair = map->pairs; pair < map->pairs + map->nr_pairs; pair++)
+		if (pair->user_gpu_id != pair->actual_gpu_id)
+			return fail(-EINVAL,
+				    "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
+				    "(KFD_SHARING_CHECK=0 accepts it)",
+				    pair->user_gpu_id, pair->actual_gpu_id);
+	return 0;
+}
+
+/* A process that does not fit may have chosen all the same. */
 static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
 {
+	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
+	struct match_process process = {
+		.saved = saved, .largest = run->largest, .machine = run->machine, .options = &options,
+		.choices = &run->choices,
+	};
 	struct match_map *map = NULL;
-	int err = match(run, file->kfd, saved, &map);
+	int err;
 
+	options.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK];
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
+		options.relaxed[i] = !settings_flag(&run->settings, match_check_name(i));
+	kfd_state_work(file->kfd ? &file->kfd->state : NULL, saved, process.work);
+	memset(&run->candidates, 0, sizeof(run->candidates));
+	memcpy(run->candidates.usage, run->usage, sizeof(run->usage));
+	err = match_choose(&process, &run->candidates, &map);
+	if (!err && file->kfd)
+		err = check_map(run, file->kfd, map);
 	run->all_fit &= !err;
 	print_object(NULL);
 	print_string("file", "", file->name);
@@ -142,9 +112,19 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	print_text(": %s\n", err ? "does not fit" : "fits");
 	print_array("pairs");
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++) {
-		print_pair(run, &map->pairs[i]);
-		/* Processes that come later follow, and have the rest of the memory. */
-		match_remember(&run->choices, &map->pairs[i]);
+		const struct match_pair *pair = &map->pairs[i];
+		char pci[NODE_TEXT_MAX];
+
+		print_object(NULL);
+		print_id("saved_gpu_id", "  gpu ", pair->user_gpu_id);
+		print_number("saved_render_minor", " (renderD", pair->saved_minor);
+		print_id("gpu_id", " at dump) becomes gpu ", pair->actual_gpu_id);
+		print_number("render_minor", " (renderD", pair->local_minor);
+		print_string("pci", ", ", pci_text(run->machine->nodes[pair->local], pci));
+		print_text(")%s\n", run->usage[pair->local].has_queues ? ", which others use" : "");
+		print_end();
+		/* Later processes follow, and have the rest of the memory. */
+		match_remember(&run->choices, pair);
 	}
 	print_end();
 	if (err)
@@ -217,33 +197,34 @@ static int refuse_special(const char *path, const struct stat *st, int type, str
 	return 1;
 }
 
-static int read_copy(const char *path, struct topology **ret)
+/* This machine, or the copy of another one's topology. */
+static int read_machine(struct run *run, const char *copy)
 {
+	_cleanup_close_ int sysfs = -1;
 	char inside[PATH_MAX];
 	int err;
 
-	/* The path itself may be a link. */
-	snprintf(inside, sizeof(inside), "%s/.", path);
-	err = nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT);
-	if (err)
-		return err < 0 ? complain("%s: %s", path, strerror(errno)) : TOOL_FAIL;
-	err = sysfs_read_topology(path, ret);
-	return err == -ENOENT ? complain("%s: there is no topology of a KFD in it", path) : err;
-}
-
-static int read_machine(struct run *run)
-{
-	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &run->machine);
-
+	if (copy) {
+		/* The path itself may be a link. */
+		snprintf(inside, sizeof(inside), "%s/.", copy);
+		err = nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT);
+		if (err)
+			return err < 0 ? complain("%s: %s", copy, strerror(errno)) : TOOL_FAIL;
+		err = sysfs_read_topology(copy, &run->machine);
+		if (err == -ENOENT)
+			complain("%s: there is no topology of a KFD in it", copy);
+		return err ? TOOL_FAIL : TOOL_GOOD;
+	}
+	sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &run->machine);
 	if (err == -ENOENT)
 		complain("%s is not there: this machine has no GPU to restore on (--machine asks about another)",
 			 SYSFS_TOPOLOGY_ROOT);
 	if (err)
-		return err;
+		return TOOL_FAIL;
 	driver_ask_release(DRIVER_VERSION_FILE, &run->driver);
 	usage_read(sysfs, run->machine, run->usage);
-	return 0;
+	return TOOL_GOOD;
 }
 
 static int read_machines(struct run *run, const struct arguments *arguments)
@@ -265,9 +246,7 @@ static int read_machines(struct run *run, const struct arguments *arguments)
 		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
 	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL))
 		return TOOL_FAIL;
-	if (run->is_here)
-		return read_machine(run) ? TOOL_FAIL : TOOL_GOOD;
-	return read_copy(arguments->machine, &run->machine) ? TOOL_FAIL : TOOL_GOOD;
+	return read_machine(run, arguments->machine);
 }
 
 int command_match(const struct arguments *arguments)

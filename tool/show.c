@@ -49,21 +49,6 @@ const char *pci_text(const struct topology_node *node, char text[NODE_TEXT_MAX])
 
 /* ---- a process ---- */
 
-static void print_writer(const struct image_writer *writer)
-{
-	static const char *const versions[] = { [10] = "3.17 to 3.19", [12] = "4.0 or 4.1", [13] = "4.2" };
-	unsigned int hooks = writer->criu_hooks;
-
-	print_object("writer");
-	print_string("plugin", "  written by   plugin ", writer->plugin);
-	print_string("criu", ", criu ", hooks < ARRAY_SIZE(versions) ? versions[hooks] : "later than 4.2");
-	print_number("criu_hooks", hooks ? ", criu's hooks: " : NULL, hooks);
-	print_string("kernel", ", Linux ", writer->kernel);
-	print_string("driver", ", driver: ", writer->driver);
-	print_text(writer->plugin[0] ? "\n" : "  written by   unknown\n");
-	print_end();
-}
-
 /* What is unknown is null, and no text. */
 static void print_number_if(bool is_known, const char *key, const char *before, uint64_t number)
 {
@@ -76,30 +61,6 @@ static void print_number_if(bool is_known, const char *key, const char *before, 
 static void print_prop(const char *key, const char *before, const struct topology_node *node, enum topology_prop prop)
 {
 	print_number_if(topology_has(node, prop), key, before, topology_get(node, prop));
-}
-
-static void print_device(const struct topology_node *node)
-{
-	char text[NODE_TEXT_MAX], product[PRODUCT_TEXT_MAX];
-
-	print_id("gpu_id", "  gpu ", topology_gpu_id(node));
-	print_string("name", "   ", node->name);
-	print_string("gfx", " ", gfx_text(node, text));
-	product_text(node, product);
-	print_string("product", strcmp(product, node->name) ? ", " : NULL, product);
-	print_id("vendor_id", ", vendor ", topology_get(node, TOPOLOGY_VENDOR_ID));
-	print_id("device_id", ", device ", topology_get(node, TOPOLOGY_DEVICE_ID));
-	print_bytes("vram_bytes", ", VRAM ", topology_get(node, TOPOLOGY_VRAM_SIZE));
-	print_number("render_minor", "; at dump renderD", topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
-	print_string("pci", ", ", pci_text(node, text));
-	print_prop("firmware", "\n    firmware   ", node, TOPOLOGY_FW_VERSION);
-	print_prop("sdma_firmware", ", SDMA ", node, TOPOLOGY_SDMA_FW_VERSION);
-	print_prop("xccs", "\n    partition  XCCs: ", node, TOPOLOGY_NUM_XCC);
-	print_prop("sdma_partition", ", number ", node, TOPOLOGY_SDMA_PARTITION);
-	if (topology_get(node, TOPOLOGY_UNIQUE_ID))
-		print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
-	else
-		print_null("unique_id");
 }
 
 /* What the kernel's own state has, on one GPU or on all. */
@@ -145,34 +106,42 @@ static void print_queues(const char *before, const struct counts *counts)
 	print_end();
 }
 
-static const struct {
-	const char *name;
-	uint32_t flag;
-} kinds[] = {
-	{ "VRAM", KFD_IOC_ALLOC_MEM_FLAGS_VRAM },	  { "GTT", KFD_IOC_ALLOC_MEM_FLAGS_GTT },
-	{ "userptr", KFD_IOC_ALLOC_MEM_FLAGS_USERPTR },	  { "doorbell", KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL },
-	{ "MMIO", KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP }, { "other", UINT32_MAX },
-};
-
-static size_t kind_of(const struct bo *bo)
-{
-	size_t kind = 0;
-
-	while (kind + 1 < ARRAY_SIZE(kinds) && !(bo->alloc_flags & kinds[kind].flag))
-		kind++;
-	return kind;
-}
-
 static void print_gpu(const struct images *images, const struct image_file *file, const struct topology_node *node)
 {
+	static const struct {
+		const char *name;
+		uint32_t flag;
+	} kinds[] = {
+		{ "VRAM", KFD_IOC_ALLOC_MEM_FLAGS_VRAM },	{ "GTT", KFD_IOC_ALLOC_MEM_FLAGS_GTT },
+		{ "userptr", KFD_IOC_ALLOC_MEM_FLAGS_USERPTR }, { "doorbell", KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL },
+		{ "MMIO", KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP }, { "other", UINT32_MAX },
+	};
 	const struct kfd_state *state = &file->kfd->state;
-	uint32_t gpu_id = topology_gpu_id(node);
+	uint32_t gpu_id = topology_gpu_id(node), before = 0;
 	struct counts counts = count_objects(file->kfd, gpu_id);
 	struct contents contents = contents_of(state, gpu_id);
 	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, gpu_id);
+	char text[NODE_TEXT_MAX], product[PRODUCT_TEXT_MAX];
 
 	print_object(NULL);
-	print_device(node);
+	print_id("gpu_id", "  gpu ", gpu_id);
+	print_string("name", "   ", node->name);
+	print_string("gfx", " ", gfx_text(node, text));
+	product_text(node, product);
+	print_string("product", strcmp(product, node->name) ? ", " : NULL, product);
+	print_id("vendor_id", ", vendor ", topology_get(node, TOPOLOGY_VENDOR_ID));
+	print_id("device_id", ", device ", topology_get(node, TOPOLOGY_DEVICE_ID));
+	print_bytes("vram_bytes", ", VRAM ", topology_get(node, TOPOLOGY_VRAM_SIZE));
+	print_number("render_minor", "; at dump renderD", topology_get(node, TOPOLOGY_DRM_RENDER_MINOR));
+	print_string("pci", ", ", pci_text(node, text));
+	print_prop("firmware", "\n    firmware   ", node, TOPOLOGY_FW_VERSION);
+	print_prop("sdma_firmware", ", SDMA ", node, TOPOLOGY_SDMA_FW_VERSION);
+	print_prop("xccs", "\n    partition  XCCs: ", node, TOPOLOGY_NUM_XCC);
+	print_prop("sdma_partition", ", number ", node, TOPOLOGY_SDMA_PARTITION);
+	if (topology_get(node, TOPOLOGY_UNIQUE_ID))
+		print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
+	else
+		print_null("unique_id");
 	print_queues("\n    queues     compute ", &counts);
 	print_object("contents");
 	print_bytes("content_bytes", "\n    data       ", contents.bytes);
@@ -181,13 +150,16 @@ static void print_gpu(const struct images *images, const struct image_file *file
 	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
 	print_end();
 	print_array("buffers");
-	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
+	/* A buffer is of the first kind whose flag it has. */
+	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); before |= kinds[kind++].flag) {
+		bool is_other = kind + 1 == ARRAY_SIZE(kinds);
 		uint64_t nr = 0, bytes = 0;
 
-		for (size_t i = 0; i < state->nr_bos; i++)
-			if (state->bos[i].gpu_id == gpu_id && kind_of(&state->bos[i]) == kind) {
+		for (const struct bo *bo = state->bos; bo < state->bos + state->nr_bos; bo++)
+			if (bo->gpu_id == gpu_id && !(bo->alloc_flags & before) &&
+			    (is_other || bo->alloc_flags & kinds[kind].flag)) {
 				nr++;
-				bytes += state->bos[i].size;
+				bytes += bo->size;
 			}
 		if (!nr)
 			continue;
@@ -200,24 +172,6 @@ static void print_gpu(const struct images *images, const struct image_file *file
 	}
 	print_end();
 	print_end();
-}
-
-static void print_objects(const struct gpu_process *kfd)
-{
-	struct counts counts = count_objects(kfd, 0);
-
-	print_number("objects", "  objects      ", kfd->state.nr_objects);
-	print_queues("; queues: compute ", &counts);
-	if (counts.known) {
-		print_number("events", ", events: ", counts.events);
-		print_number("svm_ranges", ", SVM ranges: ", counts.svm_ranges);
-	} else {
-		print_text(" (unknown layout)");
-		print_null("events");
-		print_null("svm_ranges");
-	}
-	print_number_if(kfd->has_vmas, "mappings", "\n  mappings     ", kfd->nr_vmas);
-	print_text("\n");
 }
 
 static void print_suspended(const struct images *images, const struct gpu_process *kfd)
@@ -238,7 +192,11 @@ static void print_suspended(const struct images *images, const struct gpu_proces
 
 static void print_process(const struct images *images, const struct image_file *file)
 {
+	static const char *const versions[] = { [10] = "3.17 to 3.19", [12] = "4.0 or 4.1", [13] = "4.2" };
 	const struct gpu_process *kfd = file->kfd;
+	const struct image_writer *writer = &kfd->writer;
+	unsigned int hooks = writer->criu_hooks;
+	struct counts counts = count_objects(kfd, 0);
 	size_t nr_shared = 0;
 
 	for (size_t i = 0; i < kfd->state.nr_bos; i++)
@@ -248,12 +206,25 @@ static void print_process(const struct images *images, const struct image_file *
 	print_text("%s", kfd->no_kfd ? ", without /dev/kfd" : "");
 	print_string("file", "   ", file->name);
 	print_text("\n");
-	print_writer(&kfd->writer);
+	print_object("writer");
+	print_string("plugin", "  written by   plugin ", writer->plugin);
+	print_string("criu", ", criu ", hooks < ARRAY_SIZE(versions) ? versions[hooks] : "later than 4.2");
+	print_number("criu_hooks", hooks ? ", criu's hooks: " : NULL, hooks);
+	print_string("kernel", ", Linux ", writer->kernel);
+	print_string("driver", ", driver: ", writer->driver);
+	print_text(writer->plugin[0] ? "\n" : "  written by   unknown\n");
+	print_end();
 	print_bool("checksum", kfd->has_crc32c);
 	print_bool("render_only", kfd->no_kfd);
 	print_suspended(images, kfd);
 	print_number("state_bytes", NULL, kfd->state.priv_size);
-	print_objects(kfd);
+	print_number("objects", "  objects      ", kfd->state.nr_objects);
+	print_queues("; queues: compute ", &counts);
+	print_text("%s", counts.known ? "" : " (unknown layout)");
+	print_number_if(counts.known, "events", ", events: ", counts.events);
+	print_number_if(counts.known, "svm_ranges", ", SVM ranges: ", counts.svm_ranges);
+	print_number_if(kfd->has_vmas, "mappings", "\n  mappings     ", kfd->nr_vmas);
+	print_text("\n");
 	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
 	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, nr_shared);
 	print_text("%s", kfd->nr_sharers ? "\n" : "");
