@@ -34,87 +34,35 @@ void gpu_process_free(struct gpu_process *process)
 #define BO_FIELDS(X)   X(addr) X(size) X(offset) X(alloc_flags) X(gpu_id) X(has_crc32c) X(crc32c)
 #define VMA_FIELDS(X)  X(start) X(end) X(offset) X(minor) X(gpu_id)
 
-static KfdBoEntry **pack_bos(struct packing *packing, const struct kfd_state *state)
+int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_t *ret_size)
 {
-	KfdBoEntry **entries = packing_add(packing, state->nr_bos, &kfd_bo_entry__descriptor);
+	_cleanup_packing_ struct packing packing = { 0 };
+	const struct kfd_state *state = &image->state;
+	const struct image_writer *by = &image->writer;
+	CriuKfd msg = CRIU_KFD__INIT;
+	ImageWriter writer = IMAGE_WRITER__INIT;
 
-	for (size_t i = 0; entries && i < state->nr_bos; i++) {
+	msg.device_entries = nodes_pack(&packing, image->nodes);
+	msg.bo_entries = packing_add(&packing, state->nr_bos, &kfd_bo_entry__descriptor);
+	msg.vmas = packing_add(&packing, image->nr_vmas, &device_vma__descriptor);
+	if (!msg.device_entries || !msg.bo_entries || !msg.vmas)
+		return -ENOMEM;
+	for (size_t i = 0; i < state->nr_bos; i++) {
 		struct bo *from = &state->bos[i];
-		KfdBoEntry *to = entries[i];
+		KfdBoEntry *to = msg.bo_entries[i];
 
 		BO_FIELDS(COPY)
 		to->has_handle = true;
 		to->handle = NO_HANDLE;
 		share_pack(&from->share, to);
 	}
-	return entries;
-}
-
-static DeviceVma **pack_vmas(struct packing *packing, const struct device_vma *vmas, size_t count)
-{
-	DeviceVma **entries = packing_add(packing, count, &device_vma__descriptor);
-
-	for (size_t i = 0; entries && i < count; i++) {
-		const struct device_vma *from = &vmas[i];
-		DeviceVma *to = entries[i];
+	for (size_t i = 0; i < image->nr_vmas; i++) {
+		const struct device_vma *from = &image->vmas[i];
+		DeviceVma *to = msg.vmas[i];
 
 		VMA_FIELDS(COPY)
 		to->has_gpu_id = to->gpu_id != 0;
 	}
-	return entries;
-}
-
-static int unpack_vmas(const char *name, const CriuKfd *msg, struct gpu_process *image)
-{
-	image->vmas = calloc(msg->n_vmas + 1, sizeof(*image->vmas));
-	if (!image->vmas)
-		return -ENOMEM;
-	for (size_t i = 0; i < msg->n_vmas; i++) {
-		const DeviceVma *from = msg->vmas[i];
-		struct device_vma *to = &image->vmas[i];
-
-		if (from->start >= from->end || (i && from->start < msg->vmas[i - 1]->end))
-			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i, from->start);
-		VMA_FIELDS(COPY)
-	}
-	image->nr_vmas = msg->n_vmas;
-	image->has_vmas = msg->n_vmas > 0;
-	return 0;
-}
-
-static void pack_writer(const struct image_writer *writer, ImageWriter *entry)
-{
-	image_writer__init(entry);
-	entry->plugin = writer->plugin[0] ? (char *)writer->plugin : NULL;
-	entry->kernel = writer->kernel[0] ? (char *)writer->kernel : NULL;
-	entry->driver = writer->driver[0] ? (char *)writer->driver : NULL;
-	entry->has_criu_hooks = writer->criu_hooks != 0;
-	entry->criu_hooks = writer->criu_hooks;
-}
-
-/* Names are for people: one that is too long is cut. */
-static void unpack_writer(const ImageWriter *entry, struct image_writer *writer)
-{
-	if (!entry)
-		return;
-	snprintf(writer->plugin, sizeof(writer->plugin), "%s", entry->plugin ? entry->plugin : "");
-	snprintf(writer->kernel, sizeof(writer->kernel), "%s", entry->kernel ? entry->kernel : "");
-	snprintf(writer->driver, sizeof(writer->driver), "%s", entry->driver ? entry->driver : "");
-	writer->criu_hooks = entry->criu_hooks;
-}
-
-int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_t *ret_size)
-{
-	_cleanup_packing_ struct packing packing = { 0 };
-	const struct kfd_state *state = &image->state;
-	CriuKfd msg = CRIU_KFD__INIT;
-	ImageWriter writer;
-
-	msg.device_entries = nodes_pack(&packing, image->nodes);
-	msg.bo_entries = pack_bos(&packing, state);
-	msg.vmas = pack_vmas(&packing, image->vmas, image->nr_vmas);
-	if (!msg.device_entries || !msg.bo_entries || !msg.vmas)
-		return -ENOMEM;
 	msg.pid = state->pid;
 	msg.num_of_gpus = topology_count_gpus(image->nodes);
 	msg.n_device_entries = image->nodes->nr_nodes;
@@ -124,7 +72,11 @@ int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_
 	msg.priv_data = (ProtobufCBinaryData){ .len = state->priv_size, .data = state->priv_data };
 	msg.n_vmas = image->nr_vmas;
 	msg.has_runtime_enabled = msg.runtime_enabled = state->runtime_enabled;
-	pack_writer(&image->writer, &writer);
+	writer.plugin = by->plugin[0] ? (char *)by->plugin : NULL;
+	writer.kernel = by->kernel[0] ? (char *)by->kernel : NULL;
+	writer.driver = by->driver[0] ? (char *)by->driver : NULL;
+	writer.has_criu_hooks = by->criu_hooks != 0;
+	writer.criu_hooks = by->criu_hooks;
 	msg.writer = &writer;
 	msg.has_extra_file = msg.extra_file = image->extra_file;
 	msg.has_no_kfd = msg.no_kfd = image->no_kfd;
@@ -161,47 +113,6 @@ static int unpack_bos(const char *name, const CriuKfd *msg, const struct topolog
 	return shares_unpack(name, msg, state);
 }
 
-/* Nothing of it is of the KFD, and it takes part in the sharing: otherwise it would have no such image. */
-static int check_render_only(const char *name, const CriuKfd *msg, const struct gpu_process *image)
-{
-	uint32_t nr_bos = image->state.nr_records;
-
-	if (msg->priv_data.len || msg->num_of_objects || nr_bos || msg->shared_mem_size)
-		return bad_image(name, "belongs to a process without /dev/kfd, but has %u BOs, %u objects and %zu bytes of its state",
-				 nr_bos, msg->num_of_objects, msg->priv_data.len);
-	if (!image->nr_sharers)
-		return bad_image(name, "belongs to a process without /dev/kfd, but does not say how many processes share its buffers");
-	for (size_t i = 0; i < image->nr_vmas; i++)
-		if (!image->vmas[i].minor)
-			return bad_image(name, "belongs to a process without /dev/kfd, but has a mapping of it at %#" PRIx64,
-					 image->vmas[i].start);
-	return 0;
-}
-
-static int unpack_rest(const char *name, const CriuKfd *msg, struct gpu_process *image)
-{
-	unsigned int gpus = topology_count_gpus(image->nodes);
-
-	/* Later versions of the plugin in CRIU's tree count GPUs that the process cannot see, with gpu id 0. */
-	if (!gpus || gpus > msg->num_of_gpus ||
-	    (uint64_t)msg->num_of_gpus + msg->num_of_cpus != msg->n_device_entries)
-		return bad_image(name, "says it has %u GPUs and %u CPUs, but has %u GPUs among %zu nodes",
-				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
-	unpack_writer(msg->writer, &image->writer);
-	if (image->no_kfd)
-		return check_render_only(name, msg, image);
-	if (!msg->priv_data.len)
-		return bad_image(name, "has no kernel state");
-	image->state.priv_data = malloc(msg->priv_data.len);
-	if (!image->state.priv_data)
-		return -ENOMEM;
-	memcpy(image->state.priv_data, msg->priv_data.data, msg->priv_data.len);
-	image->state.priv_size = msg->priv_data.len;
-	image->state.nr_objects = msg->num_of_objects;
-	image->state.runtime_enabled = msg->runtime_enabled;
-	return 0;
-}
-
 /* Nothing is known about files of other writers. */
 static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *ret)
 {
@@ -211,8 +122,45 @@ static int unpack_flags(const char *name, bool has_flags, uint32_t flags, int *r
 	return bad_image(name, "belongs to a file with flags %#x", flags);
 }
 
+/* What a process has besides its BOs and mappings. One without /dev/kfd has an image since it takes part in the sharing. */
+static int unpack_state(const char *name, const CriuKfd *msg, struct gpu_process *image)
+{
+	unsigned int gpus = topology_count_gpus(image->nodes);
+	struct kfd_state *state = &image->state;
+
+	/* Later versions of the plugin in CRIU's tree count GPUs that the process cannot see, with gpu id 0. */
+	if (!gpus || gpus > msg->num_of_gpus ||
+	    (uint64_t)msg->num_of_gpus + msg->num_of_cpus != msg->n_device_entries)
+		return bad_image(name, "says it has %u GPUs and %u CPUs, but has %u GPUs among %zu nodes",
+				 msg->num_of_gpus, msg->num_of_cpus, gpus, msg->n_device_entries);
+	if (image->no_kfd) {
+		if (msg->priv_data.len || msg->num_of_objects || state->nr_records || msg->shared_mem_size)
+			return bad_image(name, "belongs to a process without /dev/kfd, but has %u BOs, %u objects and %zu bytes "
+					 "of its state", state->nr_records, msg->num_of_objects, msg->priv_data.len);
+		if (!image->nr_sharers)
+			return bad_image(name, "belongs to a process without /dev/kfd, but does not say how many processes "
+					 "share its buffers");
+		for (size_t i = 0; i < image->nr_vmas; i++)
+			if (!image->vmas[i].minor)
+				return bad_image(name, "belongs to a process without /dev/kfd, but has a mapping of it at "
+						 "%#" PRIx64, image->vmas[i].start);
+		return 0;
+	}
+	if (!msg->priv_data.len)
+		return bad_image(name, "has no kernel state");
+	state->priv_data = malloc(msg->priv_data.len);
+	if (!state->priv_data)
+		return -ENOMEM;
+	memcpy(state->priv_data, msg->priv_data.data, msg->priv_data.len);
+	state->priv_size = msg->priv_data.len;
+	state->nr_objects = msg->num_of_objects;
+	state->runtime_enabled = msg->runtime_enabled;
+	return 0;
+}
+
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *image)
 {
+	struct image_writer *writer = &image->writer;
 	int err = nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
 
 	if (err)
@@ -237,10 +185,27 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *
 		return err;
 	if (kfd_state_shares(&image->state) && !image->nr_sharers)
 		return bad_image(name, "shares buffers with no process");
-	err = unpack_vmas(name, msg, image);
-	if (err)
-		return err;
-	return unpack_rest(name, msg, image);
+	image->vmas = calloc(msg->n_vmas + 1, sizeof(*image->vmas));
+	if (!image->vmas)
+		return -ENOMEM;
+	for (size_t i = 0; i < msg->n_vmas; i++) {
+		const DeviceVma *from = msg->vmas[i];
+		struct device_vma *to = &image->vmas[i];
+
+		if (from->start >= from->end || (i && from->start < msg->vmas[i - 1]->end))
+			return bad_image(name, "mapping %zu at %#" PRIx64 " ends at or overlaps another one", i, from->start);
+		VMA_FIELDS(COPY)
+	}
+	image->nr_vmas = msg->n_vmas;
+	image->has_vmas = msg->n_vmas > 0;
+	/* Names are for people: one that is too long is cut. */
+	if (msg->writer) {
+		snprintf(writer->plugin, sizeof(writer->plugin), "%s", msg->writer->plugin ? msg->writer->plugin : "");
+		snprintf(writer->kernel, sizeof(writer->kernel), "%s", msg->writer->kernel ? msg->writer->kernel : "");
+		snprintf(writer->driver, sizeof(writer->driver), "%s", msg->writer->driver ? msg->writer->driver : "");
+		writer->criu_hooks = msg->writer->criu_hooks;
+	}
+	return unpack_state(name, msg, image);
 }
 
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct gpu_process **ret)
@@ -313,20 +278,6 @@ int render_image_pack(const struct render_image *image, int id, uint8_t **ret, s
 	return image_message_pack(&msg.base, ret, ret_size);
 }
 
-static int unpack_render_nodes(const char *name, const CriuRenderNode *msg, struct render_image *image)
-{
-	int err;
-
-	if (!msg->n_device_entries)
-		return 0;
-	err = nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes);
-	if (err)
-		return err;
-	if (topology_find_gpu(image->nodes, msg->gpu_id) < 0)
-		return bad_image(name, "belongs to gpu %#x, which is not among its nodes", msg->gpu_id);
-	return 0;
-}
-
 static int unpack_render(const char *name, const CriuRenderNode *msg, struct render_image *image)
 {
 	int err;
@@ -340,9 +291,11 @@ static int unpack_render(const char *name, const CriuRenderNode *msg, struct ren
 	image->gpu_id = msg->gpu_id;
 	image->minor = msg->drm_render_minor;
 	image->without_kfd_vm = msg->without_kfd_vm;
-	err = unpack_render_nodes(name, msg, image);
+	err = msg->n_device_entries ? nodes_unpack(name, msg->device_entries, msg->n_device_entries, &image->nodes) : 0;
 	if (err)
 		return err;
+	if (image->nodes && topology_find_gpu(image->nodes, msg->gpu_id) < 0)
+		return bad_image(name, "belongs to gpu %#x, which is not among its nodes", msg->gpu_id);
 	err = unpack_flags(name, msg->has_flags, msg->flags, &image->flags);
 	if (err)
 		return err;

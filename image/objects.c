@@ -12,11 +12,6 @@
 #define MAPPING_FIELDS(X) X(handle) X(flags) X(va) X(size) X(offset)
 #define SYNCOBJ_FIELDS(X) X(handle) X(is_signalled) X(point)
 
-static void *array_of(size_t count, size_t size)
-{
-	return calloc(count + 1, size);
-}
-
 /* ---- shares ---- */
 
 void share_pack(struct kfd_share *from, KfdBoEntry *to)
@@ -52,46 +47,34 @@ static int share_unpack(const char *name, size_t i, const KfdBoEntry *from, stru
 	return 0;
 }
 
-/* Each buffer has one owner. */
-static int check_object_owners(const char *name, const struct kfd_state *state)
+int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state)
 {
-	_cleanup_free_ uint32_t *owned = array_of(state->nr_bos, sizeof(*owned));
+	_cleanup_free_ uint32_t *owned = calloc((size_t)state->nr_bos + 1, sizeof(*owned));
 	size_t nr = 0;
 
 	if (!owned)
 		return -ENOMEM;
 	for (size_t i = 0; i < state->nr_bos; i++) {
-		const struct kfd_share *share = &state->bos[i].share;
+		struct bo *bo = &state->bos[i];
+		const struct kfd_share *share = &bo->share;
+		int err = share_unpack(name, i, msg->bo_entries[i], &bo->share);
+		bool is_kfds = share->kind != KFD_BO_GEM && share->kind != KFD_BO_REF;
 
+		if (err)
+			return err;
+		if (is_kfds && state->nr_records++ < i)
+			return bad_image(name, "BO %zu of the KFD comes after objects of render nodes", i);
+		if (share->kind != KFD_BO_OWN && !kfd_bo_has_contents(bo))
+			return bad_image(name, "BO %zu has kind %d, but is neither VRAM nor GTT", i, share->kind);
 		if (share->buffer && (share->kind == KFD_BO_OWN || share->kind == KFD_BO_GEM))
 			owned[nr++] = share->buffer;
 	}
+	/* Each buffer has one owner. */
 	qsort(owned, nr, sizeof(*owned), compare_u32);
 	for (size_t i = 1; i < nr; i++)
 		if (owned[i] == owned[i - 1])
 			return bad_image(name, "has buffer %u twice", owned[i]);
 	return 0;
-}
-
-static bool is_added(const struct kfd_share *share)
-{
-	return share->kind == KFD_BO_GEM || share->kind == KFD_BO_REF;
-}
-
-int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state)
-{
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		struct bo *bo = &state->bos[i];
-		int err = share_unpack(name, i, msg->bo_entries[i], &bo->share);
-
-		if (err)
-			return err;
-		if (!is_added(&bo->share) && state->nr_records++ < i)
-			return bad_image(name, "BO %zu of the KFD comes after objects of render nodes", i);
-		if (bo->share.kind != KFD_BO_OWN && !kfd_bo_has_contents(bo))
-			return bad_image(name, "BO %zu has kind %d, but is neither VRAM nor GTT", i, bo->share.kind);
-	}
-	return check_object_owners(name, state);
 }
 
 /* ---- objects ---- */
@@ -131,10 +114,19 @@ int objects_pack(struct packing *packing, const struct render_objects *objects, 
 	return 0;
 }
 
-static int unpack_handles(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
+/* Handles, mappings by their handles, which have to be there, and syncobjs, each in ascending order. */
+int objects_unpack(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
 {
 	uint32_t last = 0;
+	size_t at = 0;
 
+	if (msg->n_handles && msg->num_of_bos != msg->n_handles)
+		return bad_image(name, "says it has %" PRIu64 " handles, but has %zu", msg->num_of_bos, msg->n_handles);
+	ret->handles = calloc(msg->n_handles + 1, sizeof(*ret->handles));
+	ret->mappings = calloc(msg->n_mappings + 1, sizeof(*ret->mappings));
+	ret->syncobjs = calloc(msg->n_syncobjs + 1, sizeof(*ret->syncobjs));
+	if (!ret->handles || !ret->mappings || !ret->syncobjs)
+		return -ENOMEM;
 	for (; ret->nr_handles < msg->n_handles; last = ret->handles[ret->nr_handles++].handle) {
 		const GemHandle *from = msg->handles[ret->nr_handles];
 		struct gem_handle *to = &ret->handles[ret->nr_handles];
@@ -145,14 +137,6 @@ static int unpack_handles(const char *name, const CriuRenderNode *msg, struct re
 					 last);
 		HANDLE_FIELDS(COPY)
 	}
-	return 0;
-}
-
-/* Sorted by handle; each handle has to be there. */
-static int unpack_mappings(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
-{
-	size_t at = 0;
-
 	for (; ret->nr_mappings < msg->n_mappings; ret->nr_mappings++) {
 		const GemMapping *from = msg->mappings[ret->nr_mappings];
 		struct gem_mapping *to = &ret->mappings[ret->nr_mappings];
@@ -169,14 +153,7 @@ static int unpack_mappings(const char *name, const CriuRenderNode *msg, struct r
 					 from->va);
 		MAPPING_FIELDS(COPY)
 	}
-	return 0;
-}
-
-static int unpack_syncobjs(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
-{
-	uint32_t last = 0;
-
-	for (; ret->nr_syncobjs < msg->n_syncobjs; last = ret->syncobjs[ret->nr_syncobjs++].handle) {
+	for (last = 0; ret->nr_syncobjs < msg->n_syncobjs; last = ret->syncobjs[ret->nr_syncobjs++].handle) {
 		const Syncobj *from = msg->syncobjs[ret->nr_syncobjs];
 		struct render_syncobj *to = &ret->syncobjs[ret->nr_syncobjs];
 
@@ -185,21 +162,4 @@ static int unpack_syncobjs(const char *name, const CriuRenderNode *msg, struct r
 		SYNCOBJ_FIELDS(COPY)
 	}
 	return 0;
-}
-
-int objects_unpack(const char *name, const CriuRenderNode *msg, struct render_objects *ret)
-{
-	int err;
-
-	if (msg->n_handles && msg->num_of_bos != msg->n_handles)
-		return bad_image(name, "says it has %" PRIu64 " handles, but has %zu", msg->num_of_bos, msg->n_handles);
-	ret->handles = array_of(msg->n_handles, sizeof(*ret->handles));
-	ret->mappings = array_of(msg->n_mappings, sizeof(*ret->mappings));
-	ret->syncobjs = array_of(msg->n_syncobjs, sizeof(*ret->syncobjs));
-	if (!ret->handles || !ret->mappings || !ret->syncobjs)
-		return -ENOMEM;
-	err = unpack_handles(name, msg, ret);
-	if (!err)
-		err = unpack_mappings(name, msg, ret);
-	return err ? err : unpack_syncobjs(name, msg, ret);
 }

@@ -123,32 +123,6 @@ static void explain_obstacles(const struct match *m, unsigned int saved, struct 
 	}
 }
 
-static bool fits_any(const struct match *m, unsigned int saved)
-{
-	for (unsigned int v = 0; v < m->nr_local; v++)
-		if (m->worth[saved][v])
-			return true;
-	return false;
-}
-
-/* Whether some saved GPU fits no local one. */
-static bool explain_unfit(const struct match *m, struct text *text)
-{
-	unsigned int count = 0, first = 0;
-
-	for (unsigned int i = m->nr_saved; i-- > 0;)
-		if (!fits_any(m, i)) {
-			count++;
-			first = i;
-		}
-	if (!count)
-		return false;
-	add(text, "%u of %u saved GPUs fit no local GPU", count, m->nr_saved);
-	if (m->nr_local)
-		explain_obstacles(m, first, text);
-	return true;
-}
-
 /* Several saved GPUs fit only on fewer local ones. */
 static void explain_crowd(const struct match *m, const struct crowd *crowd, struct text *text)
 {
@@ -185,32 +159,27 @@ static bool pair_fits(const struct match *m, unsigned int a, unsigned int b)
 	return false;
 }
 
-static void explain_pair(const struct match *m, unsigned int a, unsigned int b, struct text *text)
-{
-	struct link_demand link = m->demands[m->wants[a][b]];
-
-	if (link.rank == LINK_NONE)
-		link = m->demands[m->wants[b][a]];
-	add(text, "no two local GPUs that fit are as saved %#x and %#x were:", topology_gpu_id(saved_gpu(m, a)),
-	    topology_gpu_id(saved_gpu(m, b)));
-	if (link.rank != LINK_NONE)
-		add(text, " linked by %s", rank_name(link.rank));
-	if (link.max_bandwidth)
-		add(text, " of %u MB/s", link.max_bandwidth);
-	if (link.has_flags && ~link.flags & NO_ATOMICS)
-		add(text, " with atomics");
-	if (link.numa)
-		add(text, "%s on one NUMA node", link.rank == LINK_NONE ? "" : ",");
-}
-
 /* Whether a pair fits nowhere, wherever the others go. */
 static bool explain_pairs(const struct match *m, struct text *text)
 {
 	for (unsigned int a = 0; a < m->nr_saved; a++) {
 		for (unsigned int b = a + 1; b < m->nr_saved; b++) {
+			struct link_demand link = m->demands[m->wants[a][b]];
+
 			if (pair_fits(m, a, b))
 				continue;
-			explain_pair(m, a, b, text);
+			if (link.rank == LINK_NONE)
+				link = m->demands[m->wants[b][a]];
+			add(text, "no two local GPUs that fit are as saved %#x and %#x were:",
+			    topology_gpu_id(saved_gpu(m, a)), topology_gpu_id(saved_gpu(m, b)));
+			if (link.rank != LINK_NONE)
+				add(text, " linked by %s", rank_name(link.rank));
+			if (link.max_bandwidth)
+				add(text, " of %u MB/s", link.max_bandwidth);
+			if (link.has_flags && ~link.flags & NO_ATOMICS)
+				add(text, " with atomics");
+			if (link.numa)
+				add(text, "%s on one NUMA node", link.rank == LINK_NONE ? "" : ",");
 			return true;
 		}
 	}
@@ -235,33 +204,11 @@ static void explain_links(const struct match *m, struct text *text)
 
 /* ---- all of it ---- */
 
-static bool is_unusable(const struct match *m, unsigned int node)
-{
-	return topology_is_gpu(m->local->nodes[node]) && m->options->unusable && m->options->unusable[node];
-}
-
-/* The local GPUs that may not be used: a clause for each reason. */
-static void explain_unusable(const struct match *m, struct text *text)
-{
-	bool told[TOPOLOGY_MAX_NODES] = { false };
-
-	for (unsigned int i = 0; i < m->local->nr_nodes; i++) {
-		if (told[i] || !is_unusable(m, i))
-			continue;
-		add(text, "; not used:");
-		for (unsigned int j = i; j < m->local->nr_nodes; j++) {
-			if (!is_unusable(m, j) || strcmp(m->options->unusable[i], m->options->unusable[j]))
-				continue;
-			told[j] = true;
-			add_gpu(text, m->local->nodes[j]);
-		}
-		add(text, ": %s", m->options->unusable[i]);
-	}
-}
-
 int report_refusal(const struct match *m, const struct crowd *crowd)
 {
-	unsigned int nr_unusable = topology_count_gpus(m->local) - m->nr_local;
+	unsigned int nr_unusable = topology_count_gpus(m->local) - m->nr_local, nr_unfit = 0, first = 0;
+	const char *const *unusable = m->options->unusable;
+	bool told[TOPOLOGY_MAX_NODES] = { false };
 	struct text text = { .len = 0 };
 
 	add(&text, "cannot place %u saved GPU%s on %u local one%s", m->nr_saved, m->nr_saved == 1 ? "" : "s", m->nr_local,
@@ -271,12 +218,35 @@ int report_refusal(const struct match *m, const struct crowd *crowd)
 	if (m->local->nr_hidden)
 		add(&text, ", %u more are hidden", m->local->nr_hidden);
 	add(&text, ": ");
-	if (!explain_unfit(m, &text)) {
-		if (crowd->is_there)
-			explain_crowd(m, crowd, &text);
-		else
-			explain_links(m, &text);
+	for (unsigned int i = m->nr_saved; i-- > 0;) {
+		bool fits = false;
+
+		for (unsigned int v = 0; v < m->nr_local && !fits; v++)
+			fits = m->worth[i][v];
+		nr_unfit += !fits;
+		first = fits ? first : i;
 	}
-	explain_unusable(m, &text);
+	if (nr_unfit) {
+		add(&text, "%u of %u saved GPUs fit no local GPU", nr_unfit, m->nr_saved);
+		if (m->nr_local)
+			explain_obstacles(m, first, &text);
+	} else if (crowd->is_there) {
+		explain_crowd(m, crowd, &text);
+	} else {
+		explain_links(m, &text);
+	}
+	/* Those that may not be used: a clause for each reason. */
+	for (unsigned int i = 0; unusable && i < m->local->nr_nodes; i++) {
+		if (told[i] || !topology_is_gpu(m->local->nodes[i]) || !unusable[i])
+			continue;
+		add(&text, "; not used:");
+		for (unsigned int j = i; j < m->local->nr_nodes; j++) {
+			if (!topology_is_gpu(m->local->nodes[j]) || !unusable[j] || strcmp(unusable[i], unusable[j]))
+				continue;
+			told[j] = true;
+			add_gpu(&text, m->local->nodes[j]);
+		}
+		add(&text, ": %s", unusable[i]);
+	}
 	return fail(-ENODEV, "%s", text.bytes);
 }
