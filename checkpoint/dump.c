@@ -81,21 +81,6 @@ static bool has_own_queues(const struct gpu_process *process)
 	return !process->no_kfd && !process->is_suspended;
 }
 
-static void process_let_go(struct gpu_process *process)
-{
-	pid_t pid = process->file.pid;
-	int err = has_own_queues(process) ? kfd_unpause(process->file.fd) : 0;
-
-	/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
-	if (err && err != -EINVAL && !criu_task_has_ended(pid)) {
-		pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries again)\n", pid,
-		       strerror(-err), pid);
-		/* criu does not ask whether this worked, and would report success. */
-		criu_fail_at_exit(pid);
-	}
-	gpu_process_free(process);
-}
-
 int dump_check_complete(const struct dump *dump)
 {
 	if (dump && !dump->started)
@@ -117,8 +102,20 @@ bool dump_free(struct dump *dump, bool succeeded)
 	/* A process without a GPU was dumped to where one with a GPU had been. */
 	if (succeeded && !is_lost && !dump->writes)
 		image_remove_all();
-	for (size_t i = 0; i < dump->nr_processes; i++)
-		process_let_go(dump->processes[i]);
+	for (size_t i = 0; i < dump->nr_processes; i++) {
+		struct gpu_process *process = dump->processes[i];
+		pid_t pid = process->file.pid;
+		int err = has_own_queues(process) ? kfd_unpause(process->file.fd) : 0;
+
+		/* -EINVAL is the answer for queues that run already: a failure while telling files apart can leave such. */
+		if (err && err != -EINVAL && !criu_task_has_ended(pid)) {
+			pr_err("pid %d: cannot let its GPU queues run again: %s (\"amdgpu-checkpoint resume %d\" tries again)\n", pid,
+			       strerror(-err), pid);
+			/* criu does not ask whether this worked, and would report success. */
+			criu_fail_at_exit(pid);
+		}
+		gpu_process_free(process);
+	}
 	suspend_dump_end(dump->suspended, succeeded);
 	guard_end(dump->guard);
 	if (succeeded && dump->nr_processes)
@@ -134,24 +131,6 @@ bool dump_free(struct dump *dump, bool succeeded)
 }
 
 /* ---- pause ---- */
-
-/*
- * A criu that was killed, and its guard with it, left its victim's queues stopped; undone here, since the kernel counts how
- * often they were stopped.
- */
-static int heal(const struct task_file *file)
-{
-	int err = kfd_unpause(file->fd);
-
-	if (!err)
-		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
-	if (!err || err == -EINVAL)
-		return 0;
-	return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
-		    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user namespace)" :
-		    err == -EBADF  ? " (the process that opened it is not being dumped)" :
-				     "");
-}
 
 static int pause_process(struct gpu_process *process)
 {
@@ -247,24 +226,7 @@ static bool is_forced(const struct dump *dump)
 	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 }
 
-/* A task without /dev/kfd becomes a process of the dump by the first file that holds something. */
-static int add_render_processes(struct dump *dump)
-{
-	int r = 0;
-
-	for (size_t i = 0; r >= 0 && i < dump->files.count; i++) {
-		const struct task_file *file = &dump->files.files[i];
-
-		if (!file->minor || process_by_pid(dump, file->pid))
-			continue;
-		r = share_file_is_used(file);
-		if (r > 0)
-			r = add_process(dump, file);
-	}
-	return r < 0 ? r : 0;
-}
-
-/* Adds the tasks without /dev/kfd that take part, too. */
+/* Adds the tasks without /dev/kfd that take part, too: each becomes a process by the first of its files that holds something. */
 static int check_restorable(struct dump *dump)
 {
 	int err = 0;
@@ -278,8 +240,12 @@ static int check_restorable(struct dump *dump)
 			return refuse_context(process->file.pid);
 		err = refuse_process(process, &dump->files, dump->machine, is_forced(dump));
 	}
-	if (!err)
-		err = add_render_processes(dump);
+	for (size_t i = 0; !err && i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+		int r = !file->minor || process_by_pid(dump, file->pid) ? 0 : share_file_is_used(file);
+
+		err = r > 0 ? add_process(dump, file) : r;
+	}
 	if (!err && dump->nr_processes)
 		err = refuse_lazy_dump();
 	for (size_t i = 0; !err && i < dump->files.nr_pids; i++) {
@@ -320,26 +286,6 @@ static int checkpoint_all(struct dump *dump, bool *ret_busy)
 	return err;
 }
 
-static int let_queues_run(const struct dump *dump, double seconds)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
-		struct gpu_process *process = dump->processes[i];
-
-		if (!has_own_queues(process))
-			continue;
-		kfd_state_done(&process->state);
-		err = kfd_unpause(process->file.fd);
-	}
-	if (err)
-		return fail(err, "cannot let the GPU queues finish their kernels: %m");
-	usleep((useconds_t)(seconds * 1e6));
-	for (size_t i = 0; !err && i < dump->nr_processes; i++)
-		err = has_own_queues(dump->processes[i]) ? pause_process(dump->processes[i]) : 0;
-	return err;
-}
-
 /*
  * The states, if possible when queues have ended what they do: no task runs that could give them more. They run at least for
  * as long as it took to look at them, which is longer than most kernels where a process is large.
@@ -351,7 +297,19 @@ static int checkpoint_when_idle(struct dump *dump)
 	int err = checkpoint_all(dump, &busy);
 
 	while (!err && busy && (now = monotonic_seconds()) < began + dump->settings->idle_wait_seconds) {
-		err = let_queues_run(dump, now - looked > RUN_SECONDS ? now - looked : RUN_SECONDS);
+		for (size_t i = 0; !err && i < dump->nr_processes; i++) {
+			struct gpu_process *process = dump->processes[i];
+
+			if (!has_own_queues(process))
+				continue;
+			kfd_state_done(&process->state);
+			err = kfd_unpause(process->file.fd);
+		}
+		if (err)
+			return fail(err, "cannot let the GPU queues finish their kernels: %m");
+		usleep((useconds_t)((now - looked > RUN_SECONDS ? now - looked : RUN_SECONDS) * 1e6));
+		for (size_t i = 0; !err && i < dump->nr_processes; i++)
+			err = has_own_queues(dump->processes[i]) ? pause_process(dump->processes[i]) : 0;
 		looked = monotonic_seconds();
 		if (!err)
 			err = checkpoint_all(dump, &busy);
@@ -362,19 +320,6 @@ static int checkpoint_when_idle(struct dump *dump)
 }
 
 /* ---- the state of a process, taken ---- */
-
-static int process_take(struct dump *dump, struct gpu_process *process)
-{
-	struct kfd_state *state = &process->state;
-	pid_t pid = process->file.pid;
-	int err = limits_check_queues(pid, state, dump->machine, &dump->driver, is_forced(dump));
-
-	if (!err && process->is_suspended)
-		err = refuse_suspended_queues(pid, state, dump->machine);
-	if (!err)
-		err = kfd_state_nodes(dump->machine, pid, state, &process->nodes);
-	return err ? err : stacks_add(state, process->nodes, &dump->driver, false);
-}
 
 /*
  * The GPUs that the restore has to find for a task without /dev/kfd: where one has them all, those of another process, with
@@ -414,26 +359,6 @@ static int render_take(struct dump *dump, struct gpu_process *process)
 
 /* ---- pause, all ---- */
 
-/* What is known before a task is looked at. */
-static int ask_machine(struct dump *dump)
-{
-	_cleanup_close_ int kfd = -1;
-	int err = settings_check(dump->settings);
-
-	if (!err)
-		err = refuse_incremental();
-	if (err)
-		return err;
-	kfd = kfd_open();
-	err = kfd < 0 ? kfd : kfd_check_version(kfd);
-	if (err)
-		return err;
-	dump->rules = kfd_ask_rules(kfd);
-	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
-	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
-	return err == -ENOENT ? fail(err, "%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT) : err;
-}
-
 /* What the processes have on GPUs, and what becomes of it. All queues are stopped. */
 static int take_states(struct dump *dump)
 {
@@ -453,7 +378,17 @@ static int take_states(struct dump *dump)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++) {
 		struct gpu_process *process = dump->processes[i];
 
-		err = process->no_kfd ? render_take(dump, process) : process_take(dump, process);
+		if (process->no_kfd) {
+			err = render_take(dump, process);
+			continue;
+		}
+		err = limits_check_queues(process->file.pid, &process->state, dump->machine, &dump->driver, is_forced(dump));
+		if (!err && process->is_suspended)
+			err = refuse_suspended_queues(process->file.pid, &process->state, dump->machine);
+		if (!err)
+			err = kfd_state_nodes(dump->machine, process->file.pid, &process->state, &process->nodes);
+		if (!err)
+			err = stacks_add(&process->state, process->nodes, &dump->driver, false);
 	}
 	if (!err)
 		err = share_dump_collect(request, &dump->survey);
@@ -467,20 +402,49 @@ static int take_states(struct dump *dump)
 /* The order of a dump, up to the first file that criu asks for. */
 static int pause_all(struct dump *dump)
 {
-	int err = ask_machine(dump);
+	_cleanup_close_ int kfd = -1;
+	int err = settings_check(dump->settings);
 
 	if (!err)
-		err = task_files_collect(drm_is_amd, &dump->files);
+		err = refuse_incremental();
+	if (err)
+		return err;
+	kfd = kfd_open();
+	err = kfd < 0 ? kfd : kfd_check_version(kfd);
+	if (err)
+		return err;
+	dump->rules = kfd_ask_rules(kfd);
+	driver_ask_release(DRIVER_VERSION_FILE, &dump->driver);
+	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &dump->machine);
+	if (err)
+		return err == -ENOENT ? fail(err, "%s is not there, though /dev/kfd is", SYSFS_TOPOLOGY_ROOT) : err;
+	close(steal_fd(&kfd));
+	err = task_files_collect(drm_is_amd, &dump->files);
 	if (!err)
 		err = suspend_dump_read(dump->suspended, dump->files.pids, dump->files.nr_pids, dump->is_try);
 	if (err)
 		return err;
 	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (!dump->files.files[i].minor && !suspend_dump_has(dump->suspended, dump->files.files[i].pid))
-			err = heal(&dump->files.files[i]);
-	if (!err)
-		err = losses_note(&dump->files, &dump->losses);
+	/*
+	 * A criu that was killed, and its guard with it, left the queues of its tasks stopped; undone here, since the kernel counts
+	 * how often they were stopped.
+	 */
+	for (size_t i = 0; i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		if (file->minor || suspend_dump_has(dump->suspended, file->pid))
+			continue;
+		err = kfd_unpause(file->fd);
+		if (!err)
+			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", file->pid);
+		else if (err != -EINVAL)
+			return fail(err, "pid %d: its /dev/kfd cannot be checkpointed: %m%s", file->pid,
+				    err == -EACCES ? " (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN is needed in the initial user "
+						     "namespace)" :
+				    err == -EBADF  ? " (the process that opened it is not being dumped)" :
+						     "");
+	}
+	err = losses_note(&dump->files, &dump->losses);
 	dump->stopped_at = monotonic_seconds();
 	for (size_t i = 0; !err && i < dump->files.count; i++)
 		if (!dump->files.files[i].minor)
@@ -597,20 +561,6 @@ static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 	return err;
 }
 
-/*
- * A process is saved with its first file. Of the others, only their existence and their GPUs are saved: the restore
- * may open one of them first.
- */
-static int dump_extra_kfd(const struct task_file *file, struct gpu_process *process, int id)
-{
-	struct gpu_process image = { .extra_file = true };
-	int err = ask_flags(file, &image.flags);
-
-	image.state.pid = process->state.pid;
-	image.nodes = process->nodes;
-	return err ? err : kfd_image_write(id, &image);
-}
-
 /* ---- render nodes ---- */
 
 /* @image: what the file is and holds; gets the rest. @nodes: of its process. */
@@ -644,24 +594,6 @@ static int dump_render_node(const struct dump *dump, const struct task_file *fil
 	return err ? err : render_image_write(id, &image);
 }
 
-/*
- * An empty file of a task without /dev/kfd, such as a program that asked for the GPUs' state has, and leaves to its
- * children. The restore opens it again.
- */
-static int dump_unused_file(const struct dump *dump, const struct task_file *file, int id)
-{
-	_cleanup_(kfd_state_done) struct kfd_state state = { 0 };
-	_cleanup_topology_ struct topology *nodes = NULL;
-	struct render_image image = { .without_kfd_vm = true };
-	int err = refuse_used_file(file, false);
-
-	if (!err)
-		err = task_nodes(dump, file->pid, &state, &nodes);
-	if (!err)
-		err = describe_render_file(file, nodes, &image);
-	return err ? err : render_image_write(id, &image);
-}
-
 int dump_foreign_file(struct dump *dump, int fd, int id)
 {
 	const char *kind = task_file_unsaved_kind(fd);
@@ -690,6 +622,10 @@ int dump_foreign_file(struct dump *dump, int fd, int id)
 
 int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 {
+	_cleanup_(kfd_state_done) struct kfd_state state = { 0 };
+	_cleanup_topology_ struct topology *nodes = NULL;
+	struct gpu_process extra = { .extra_file = true };
+	struct render_image unused = { .without_kfd_vm = true };
 	struct task_file *file = NULL;
 	struct gpu_process *process;
 	int err = pause_and_begin(dump);
@@ -703,43 +639,58 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 	if (!file)
 		return refuse_file_under_way(st);
 	process = process_by_pid(dump, file->pid);
-	if (!process)
-		return dump_unused_file(dump, file, id);
-	if (process->file.fd != file->fd)
-		return file->minor ? dump_render_node(dump, file, process, id) : dump_extra_kfd(file, process, id);
+	if (!process) {
+		/*
+		 * An empty file of a task without /dev/kfd, such as a program that asked for the GPUs' state has, and leaves to
+		 * its children. The restore opens it again.
+		 */
+		err = refuse_used_file(file, false);
+		if (!err)
+			err = task_nodes(dump, file->pid, &state, &nodes);
+		if (!err)
+			err = describe_render_file(file, nodes, &unused);
+		return err ? err : render_image_write(id, &unused);
+	}
+	if (process->file.fd != file->fd && file->minor)
+		return dump_render_node(dump, file, process, id);
+	if (process->file.fd != file->fd) {
+		/*
+		 * A process is saved with its first file. Of its other ones of /dev/kfd, only their existence and their GPUs are
+		 * saved: the restore may open one of them first.
+		 */
+		err = ask_flags(file, &extra.flags);
+		extra.state.pid = process->state.pid;
+		extra.nodes = process->nodes;
+		return err ? err : kfd_image_write(id, &extra);
+	}
 	err = dump_process(dump, process, id);
 	return err || !process->no_kfd ? err : dump_render_node(dump, file, process, id);
 }
 
 /* ---- a dump that ends before it writes ---- */
 
-static int try_file(const struct dump *dump, const struct task_file *file)
-{
-	const struct gpu_process *process = process_by_pid(dump, file->pid);
-	struct render_image image;
-
-	if (!file->minor)
-		return 0;
-	if (!process)
-		return refuse_used_file(file, false);
-	image = render_image_of(dump, file);
-	return describe_render_file(file, process->nodes, &image);
-}
-
 int dump_try(const struct settings *settings, double *ret_seconds)
 {
 	struct dump *dump = dump_new(settings);
-	int err = dump ? 0 : -ENOMEM;
+	int err = -ENOMEM;
 
 	if (dump) {
 		dump->is_try = true;
 		err = dump_pause(dump);
 	}
-
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = describe(dump, dump->processes[i]);
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		err = try_file(dump, &dump->files.files[i]);
+	for (size_t i = 0; !err && i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+		const struct gpu_process *process = process_by_pid(dump, file->pid);
+		struct render_image image;
+
+		if (!file->minor)
+			continue;
+		if (process)
+			image = render_image_of(dump, file);
+		err = process ? describe_render_file(file, process->nodes, &image) : refuse_used_file(file, false);
+	}
 	*ret_seconds = dump && dump->nr_processes ? monotonic_seconds() - dump->stopped_at : 0;
 	dump_free(dump, false);
 	return err;

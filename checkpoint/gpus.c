@@ -59,36 +59,6 @@ static bool all_are_chosen(const struct gpu_search *search)
 	return true;
 }
 
-/* The saved GPU of this task that has become the local one for another task, by its minor; -ENOENT: there is none. */
-static int find_own(const struct gpu_search *search, const struct topology_node *local)
-{
-	int minor = match_choice_saved(&search->restore->shared->choices, topology_gpu_id(local));
-
-	return minor >= 0 && topology_find_minor(search->saved, (uint32_t)minor) >= 0 ? minor : -ENOENT;
-}
-
-/* Claims first: what was claimed and is not any more has its queues. */
-static void read_usage(struct gpu_search *search)
-{
-	const struct topology *machine = search->restore->machine;
-	bool is_claimed[TOPOLOGY_MAX_NODES];
-
-	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		const struct topology_node *node = machine->nodes[i];
-
-		/* What tasks of this restore have chosen is claimed by them. */
-		is_claimed[i] = topology_is_gpu(node) &&
-				match_choice_saved(&search->restore->shared->choices, topology_gpu_id(node)) < 0 &&
-				claims_have(search->claims, topology_minor(node));
-	}
-	usage_read(search->sysfs, machine, search->candidates.usage);
-	for (unsigned int i = 0; i < machine->nr_nodes; i++)
-		if (is_claimed[i]) {
-			search->candidates.usage[i].has_queues = true;
-			pr_info("gpu %#x: another restore has just chosen it\n", topology_gpu_id(machine->nodes[i]));
-		}
-}
-
 /*
  * Whether the node of each can be opened in this task, and how many the kernel shows it. The first task looks at all GPUs,
  * those that follow it at their own ones. 0, or -errno after fail().
@@ -96,19 +66,33 @@ static void read_usage(struct gpu_search *search)
 static int find_candidates(struct gpu_search *search, size_t *ret_visible)
 {
 	const struct topology *machine = search->restore->machine;
-	bool chosen = search->sysfs >= 0 && all_are_chosen(search);
+	bool chosen = search->sysfs >= 0 && all_are_chosen(search), is_claimed[TOPOLOGY_MAX_NODES];
 
 	*ret_visible = 0;
+	/* Claims first: what was claimed and is not any more has its queues. What tasks of this restore have chosen is claimed by them. */
+	for (unsigned int i = 0; !chosen && i < machine->nr_nodes; i++)
+		is_claimed[i] = topology_is_gpu(machine->nodes[i]) &&
+				match_choice_saved(&search->restore->shared->choices, topology_gpu_id(machine->nodes[i])) < 0 &&
+				claims_have(search->claims, topology_minor(machine->nodes[i]));
 	if (!chosen)
-		read_usage(search);
+		usage_read(search->sysfs, machine, search->candidates.usage);
+	for (unsigned int i = 0; !chosen && i < machine->nr_nodes; i++)
+		if (is_claimed[i]) {
+			search->candidates.usage[i].has_queues = true;
+			pr_info("gpu %#x: another restore has just chosen it\n", topology_gpu_id(machine->nodes[i]));
+		}
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
 		const struct topology_node *node = machine->nodes[i];
-		int own = topology_is_gpu(node) ? find_own(search, node) : -ENOENT;
+		/* The saved GPU of this task that has become this one for another task, by its minor; -ENOENT: there is none. */
+		int own = topology_is_gpu(node) ? match_choice_saved(&search->restore->shared->choices, topology_gpu_id(node)) :
+						  -ENOENT;
 		char *reason = search->candidates.reason[i];
 		_cleanup_close_ int fd = -1;
 
 		if (!topology_is_gpu(node))
 			continue;
+		if (own >= 0 && topology_find_minor(search->saved, (uint32_t)own) < 0)
+			own = -ENOENT;
 		if (chosen && own < 0) {
 			*ret_visible += !sysfs_node_is_hidden(search->sysfs, node->id, false);
 			continue;
@@ -284,26 +268,6 @@ static int take_gpus(struct gpus *gpus, const struct gpu_search *search, const s
 	return 0;
 }
 
-/*
- * For the tasks that follow, which need not wait until the GPUs are opened, and for other restores, until all tasks have
- * their queues.
- */
-static int note_choice(const struct gpu_search *search, const struct match_map *map)
-{
-	struct shared *shared = search->restore->shared;
-	int err = 0;
-
-	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
-		err = match_remember(&shared->choices, &map->pairs[i]);
-		if (err)
-			return fail(err, "the images name more GPUs than a machine has (renderD%u and others)",
-				    map->pairs[i].saved_minor);
-		claims_add(search->claims, map->pairs[i].local_minor);
-	}
-	err = search->claims < 0 ? 0 : criu_keep_files(&search->claims, 1);
-	return err < 0 ? err : 0;
-}
-
 static int find_gpus(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 		       const struct kfd_state *state)
 {
@@ -320,8 +284,23 @@ static int find_gpus(struct gpus *gpus, const struct restore *restore, const str
 	err = find_candidates(search, &gpus->nr_visible);
 	if (!err)
 		err = choose_gpus(search, &map);
-	if (!err)
-		err = note_choice(search, map);
+	/*
+	 * For the tasks that follow, which need not wait until the GPUs are opened, and for other restores, until all tasks have
+	 * their queues.
+	 */
+	for (unsigned int i = 0; !err && i < map->nr_pairs; i++) {
+		err = match_remember(&restore->shared->choices, &map->pairs[i]);
+		if (err)
+			fail(err, "the images name more GPUs than a machine has (renderD%u and others)",
+			     map->pairs[i].saved_minor);
+		else
+			claims_add(claims, map->pairs[i].local_minor);
+	}
+	if (!err && claims >= 0) {
+		int token = criu_keep_files(&claims, 1);
+
+		err = token < 0 ? token : 0;
+	}
 	turn_end(claims);
 	cleanup_close(&claims);
 	claims = -1;
