@@ -64,19 +64,6 @@ static void watch_done(struct watch *watch)
 
 /* ---- lines and progress ---- */
 
-/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. Some file systems tell no size. */
-static void warn_of_full_disk(const struct lanes *lanes)
-{
-	const struct content_gpu *gpu = lanes->gpu;
-	uint64_t bytes = lanes->layout.file_bytes;
-	struct statvfs fs;
-
-	if (gpu->streaming || fstatvfs(gpu->pages_fd, &fs) || !fs.f_blocks || (uint64_t)fs.f_bfree * fs.f_frsize >= bytes)
-		return;
-	pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
-		lanes->who, bytes, gpu->pages_name);
-}
-
 static void read_stats(struct watch *watch, size_t i)
 {
 	const struct lanes *lanes = &watch->lanes[i];
@@ -115,38 +102,34 @@ static void report_progress(struct watch *watch)
 		content_run_fail(&watch->run, -ECANCELED);
 }
 
-static void log_done(const struct lanes *lanes, bool dump)
-{
-	const struct content_gpu *gpu = lanes->gpu;
-	const struct content_stats *stats = &gpu->stats;
-	size_t without = 0;
-
-	for (size_t i = 0; !dump && i < gpu->nr_bos; i++)
-		without += !gpu->bos[i].has_crc32c;
-	if (without)
-		pr_info("gpu %#x: %zu of %zu BOs were saved without a checksum and are not verified\n", gpu->gpu_id,
-			without, gpu->nr_bos);
-	pr_info("gpu %#x: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s\n", gpu->gpu_id,
-		dump ? "saved" : "restored", stats->bytes, stats->seconds,
-		stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
-		stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0, stats->direct ? "direct" : "buffered");
-}
-
 /* ---- the run ---- */
 
 static void end_gpu(struct watch *watch, size_t i)
 {
 	struct content_tally *tally = watch->options.tally;
 	struct lanes *lanes = &watch->lanes[i];
+	const struct content_gpu *gpu = &watch->gpus[i];
+	const struct content_stats *stats = &gpu->stats;
+	bool dump = watch->run.dump;
+	size_t without = 0;
 
 	lanes_join(lanes);
 	read_stats(watch, i);
 	if (!content_run_has_failed(&watch->run)) {
-		log_done(lanes, watch->run.dump);
+		for (size_t k = 0; !dump && k < gpu->nr_bos; k++)
+			without += !gpu->bos[k].has_crc32c;
+		if (without)
+			pr_info("gpu %#x: %zu of %zu BOs were saved without a checksum and are not verified\n", gpu->gpu_id,
+				without, gpu->nr_bos);
+		pr_info("gpu %#x: %s %" PRIu64 " bytes in %.3f s (%.0f MB/s), %.0f %% zeros, %s\n", gpu->gpu_id,
+			dump ? "saved" : "restored", stats->bytes, stats->seconds,
+			stats->seconds > 0 ? (double)stats->bytes / 1e6 / stats->seconds : 0.0,
+			stats->bytes ? 100.0 * (double)stats->zero_bytes / (double)stats->bytes : 0.0,
+			stats->direct ? "direct" : "buffered");
 		if (watch->options.on_progress)
-			watch->options.on_progress(watch->options.progress_arg, &watch->gpus[i]);
-		atomic_fetch_add(&tally->bytes, watch->gpus[i].stats.bytes);
-		atomic_fetch_add(&tally->zero_bytes, watch->gpus[i].stats.zero_bytes);
+			watch->options.on_progress(watch->options.progress_arg, gpu);
+		atomic_fetch_add(&tally->bytes, stats->bytes);
+		atomic_fetch_add(&tally->zero_bytes, stats->zero_bytes);
 	}
 	raise_to(&tally->ended_ns, kernel_time_in(0, monotonic_offset_ns()));
 	atomic_fetch_sub(&tally->buffer_bytes, lanes->staging_bytes);
@@ -159,6 +142,8 @@ static void begin_gpu(struct watch *watch, size_t i)
 	struct content_tally *tally = watch->options.tally;
 	uint64_t max_bytes = watch->options.max_buffer_bytes;
 	struct lanes *lanes = &watch->lanes[i];
+	const struct content_gpu *gpu = &watch->gpus[i];
+	struct statvfs fs;
 	uint64_t none = 0;
 	int err;
 
@@ -168,8 +153,11 @@ static void begin_gpu(struct watch *watch, size_t i)
 	err = lanes_init(lanes, &watch->run, &watch->gpus[i], max_bytes);
 	watch->nr_begun++;
 	raise_to(&tally->most_bytes, atomic_fetch_add(&tally->buffer_bytes, lanes->staging_bytes) + lanes->staging_bytes);
-	if (!err && watch->run.dump)
-		warn_of_full_disk(lanes);
+	/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. Some file systems tell no size. */
+	if (!err && watch->run.dump && !gpu->streaming && !fstatvfs(gpu->pages_fd, &fs) && fs.f_blocks &&
+	    (uint64_t)fs.f_bfree * fs.f_frsize < lanes->layout.file_bytes)
+		pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",
+			lanes->who, lanes->layout.file_bytes, gpu->pages_name);
 	if (!err)
 		err = lanes_start(lanes);
 	if (err)

@@ -154,29 +154,6 @@ static void part_begin(struct copier *copier, struct dma_part *part)
 	part->uses_staging = false;
 }
 
-static int alloc_parts(struct copier *copier)
-{
-	copier->staging = calloc(copier->config.nr_slots, sizeof(*copier->staging));
-	copier->parts = calloc(nr_parts(copier), sizeof(*copier->parts));
-	if (!copier->staging || !copier->parts)
-		return fail(-ENOMEM, "allocating memory: %m");
-	for (unsigned int i = 0; i < nr_parts(copier); i++) {
-		struct dma_part *part = &copier->parts[i];
-
-		part->bos = calloc(copier->max_bos, sizeof(*part->bos));
-		if (!part->bos)
-			return fail(-ENOMEM, "allocating memory: %m");
-		part->ib.dw = (uint32_t *)((char *)copier->ib.cpu + i * copier->ib_bytes);
-		part->ib.max_dw = copier->ib_bytes / sizeof(uint32_t);
-		part->ib_address = copier->ib.address + i * copier->ib_bytes;
-		part->fence.context = copier->context;
-		part->fence.ip_type = AMDGPU_HW_IP_DMA;
-		part->fence.ring = copier->rings[i % copier->nr_rings];
-		part_begin(copier, part);
-	}
-	return 0;
-}
-
 /* libdrm does not survive a GPU that does not tell the driver's version, which the caller has asked for. */
 static int open_device(struct copier *copier)
 {
@@ -224,7 +201,25 @@ int copier_init(struct copier *copier, const struct copier_config *config)
 	err = alloc_ibs(copier);
 	if (err)
 		return err;
-	return alloc_parts(copier);
+	copier->staging = calloc(copier->config.nr_slots, sizeof(*copier->staging));
+	copier->parts = calloc(nr_parts(copier), sizeof(*copier->parts));
+	if (!copier->staging || !copier->parts)
+		return fail(-ENOMEM, "allocating memory: %m");
+	for (unsigned int i = 0; i < nr_parts(copier); i++) {
+		struct dma_part *part = &copier->parts[i];
+
+		part->bos = calloc(copier->max_bos, sizeof(*part->bos));
+		if (!part->bos)
+			return fail(-ENOMEM, "allocating memory: %m");
+		part->ib.dw = (uint32_t *)((char *)copier->ib.cpu + i * copier->ib_bytes);
+		part->ib.max_dw = copier->ib_bytes / sizeof(uint32_t);
+		part->ib_address = copier->ib.address + i * copier->ib_bytes;
+		part->fence.context = copier->context;
+		part->fence.ip_type = AMDGPU_HW_IP_DMA;
+		part->fence.ring = copier->rings[i % copier->nr_rings];
+		part_begin(copier, part);
+	}
+	return 0;
 }
 
 int copier_done(struct copier *copier)
@@ -361,19 +356,6 @@ static int flush_part(struct copier *copier, struct dma_part *part)
 	return err ? err : wait_part(copier, part);
 }
 
-static int use_bo(struct copier *copier, struct dma_part *part, amdgpu_bo_handle bo)
-{
-	int err = 0;
-
-	if (part->bos[part->nr_bos - 1] == bo)
-		return 0;
-	if (part->nr_bos == copier->max_bos)
-		err = flush_part(copier, part);
-	if (!err)
-		part->bos[part->nr_bos++] = bo;
-	return err;
-}
-
 /* Packets for one part: a copy, or zeros where there is no @staging. */
 static int add_to_part(struct copier *copier, struct dma_part *part, amdgpu_bo_handle bo, uint64_t in_bo,
 		       const struct content_mapping *staging, uint64_t in_slot, uint64_t len)
@@ -382,10 +364,15 @@ static int add_to_part(struct copier *copier, struct dma_part *part, amdgpu_bo_h
 
 	for (uint64_t done = 0;;) {
 		uint64_t in_staging = staging ? staging->address + in_slot : 0;
-		int err = use_bo(copier, part, bo);
+		int err = 0;
 
-		if (err)
-			return err;
+		if (part->bos[part->nr_bos - 1] != bo) {
+			if (part->nr_bos == copier->max_bos)
+				err = flush_part(copier, part);
+			if (err)
+				return err;
+			part->bos[part->nr_bos++] = bo;
+		}
 		if (staging) {
 			part->bos[0] = staging->bo;
 			part->uses_staging = true;

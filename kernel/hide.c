@@ -36,23 +36,6 @@ static int remove_cgroup(const struct hide *hide)
 	return 0;
 }
 
-/* An empty one of the same name was left by a task that was killed. */
-static int make_cgroup(const struct hide *hide)
-{
-	int err = hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name);
-
-	if (err)
-		return fail(err, "making a cgroup: %m");
-	if (!mkdirat(hide->cgroup, hide->name, 0755))
-		return 0;
-	if (errno == EEXIST && !unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR) &&
-	    !mkdirat(hide->cgroup, hide->name, 0755))
-		return 0;
-	err = -errno;
-	hide->keeper->removed(hide->keeper->arg);
-	return fail(err, "making a cgroup: %m");
-}
-
 /* In a cgroup namespace of its own. */
 static int enter_filtered_cgroup(struct hide *hide, const uint32_t *minors, size_t nr_minors)
 {
@@ -62,10 +45,16 @@ static int enter_filtered_cgroup(struct hide *hide, const uint32_t *minors, size
 	hide->cgroup = mount_private("cgroup2");
 	if (hide->cgroup < 0)
 		return fail(hide->cgroup, "mounting cgroup v2: %m");
-	err = make_cgroup(hide);
+	err = hide->keeper->made(hide->keeper->arg, hide->cgroup, hide->name);
+	/* An empty one of the same name was left by a task that was killed. */
+	if (!err && mkdirat(hide->cgroup, hide->name, 0755) &&
+	    (errno != EEXIST || unlinkat(hide->cgroup, hide->name, AT_REMOVEDIR) || mkdirat(hide->cgroup, hide->name, 0755))) {
+		err = -errno;
+		hide->keeper->removed(hide->keeper->arg);
+	}
 	if (err) {
 		close(steal_fd(&hide->cgroup));
-		return err;
+		return fail(err, "making a cgroup: %m");
 	}
 	dir = openat(hide->cgroup, hide->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)

@@ -102,11 +102,14 @@ static bool is_reset(int err)
 	return (err == -EAGAIN || err == -EINVAL) && has_gpu();
 }
 
-static int open_after_resets(dev_t number, int flags)
+int kfd_open_as(int flags)
 {
 	unsigned int i;
+	dev_t number;
 	int fd;
 
+	if (!device_kfd_number(&number))
+		return fail(-ENODEV, "cannot open /dev/kfd: %m");
 	for (i = 0; is_reset(fd = device_open("/dev/kfd", number, flags)) && i < RESET_ATTEMPTS; i++)
 		usleep(RESET_USEC);
 	if (i)
@@ -121,48 +124,29 @@ static int open_after_resets(dev_t number, int flags)
 	return fd < 0 ? fail(fd, "cannot open /dev/kfd: %m") : fd;
 }
 
-int kfd_open_as(int flags)
-{
-	dev_t number;
-
-	if (!device_kfd_number(&number))
-		return fail(-ENODEV, "cannot open /dev/kfd: %m");
-	return open_after_resets(number, flags);
-}
-
 int kfd_open(void)
 {
 	return kfd_open_as(O_RDWR);
 }
 
-static int open_hiding(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
+int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
 {
+	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
+	bool hides = nr_visible > nr_minors;
 	_cleanup_close_ int fd = -1;
 	struct hide hide;
-	int err = hide_begin(minors, nr_minors, keeper, &hide);
+	int err = hides ? hide_begin(minors, nr_minors, keeper, &hide) : 0;
 
 	if (err)
 		return fail_in(err, "the process had %zu GPUs and would see %zu here, which the kernel does not allow: "
 			       "restore it in a device cgroup that allows %zu GPUs; the others cannot be hidden from it",
 			       nr_minors, nr_visible, nr_minors);
 	fd = kfd_open();
-	err = hide_end(&hide);
-	if (err)
-		return err;
-	if (fd >= 0)
+	err = hides ? hide_end(&hide) : 0;
+	if (err || fd < 0)
+		return err ? err : fd;
+	if (hides)
 		pr_info("%zu of %zu GPUs are hidden from the process\n", nr_visible - nr_minors, nr_visible);
-	return steal_fd(&fd);
-}
-
-int kfd_open_for(const uint32_t *minors, size_t nr_minors, size_t nr_visible, const struct hide_keeper *keeper)
-{
-	_cleanup_close_ int fd =
-		nr_visible > nr_minors ? open_hiding(minors, nr_minors, nr_visible, keeper) : kfd_open();
-	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
-	int err;
-
-	if (fd < 0)
-		return fd;
 	/* How many GPUs the caller's process has was decided when it first opened /dev/kfd. */
 	err = call_ioctl(fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
 	if (err)

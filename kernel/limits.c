@@ -60,19 +60,6 @@ static bool may_be_part_of_device(const struct topology_node *gpu, const struct 
 	return topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
 }
 
-/* What RESTORE of the queue's record does to the kernel; an empty text: nothing. */
-static void find_harm(const struct queue_record *record, const struct topology_node *gpu, const struct topology *machine,
-		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
-{
-	bool is_compute = record->type == QUEUE_TYPE_COMPUTE;
-
-	why[0] = '\0';
-	if (is_compute && overruns_in_partitions(driver) && may_be_part_of_device(gpu, machine))
-		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
-			 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
-			 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
-}
-
 /* What is lost; an empty text: nothing. */
 static void find_loss(const struct queue_record *record, const struct topology_node *gpu,
 		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
@@ -117,9 +104,13 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 
 	if (topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) >= 110000)
 		return limits_of_mes(record, gpu, driver, why);
-	find_harm(record, gpu, machine, driver, why);
-	if (why[0])
+	/* What RESTORE of the queue's record does to the kernel. */
+	if (record->type == QUEUE_TYPE_COMPUTE && overruns_in_partitions(driver) && may_be_part_of_device(gpu, machine)) {
+		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
+			 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
+			 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
 		return LIMIT_HARM;
+	}
 	find_loss(record, gpu, driver, why);
 	if (!why[0])
 		return LIMIT_NONE;
@@ -131,10 +122,11 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 /* A control stack of MI300X. It fills from its end. */
 #define ROCM_STACK 0x3000u
 
-/* Of a queue whose state has @nr_mqds parts. */
-static enum limit limits_of_saved(uint32_t nr_mqds, const struct topology_node *gpu, const struct topology *machine,
-				  const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
+enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
+			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
 {
+	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
+	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
 	struct queue_record record = {
 		.type = QUEUE_TYPE_COMPUTE,
 		.format = QUEUE_FORMAT_AQL,
@@ -149,17 +141,10 @@ static enum limit limits_of_saved(uint32_t nr_mqds, const struct topology_node *
 	};
 	enum limit limit = limits_of_queue(&record, gpu, machine, driver, why);
 
+	/* An idle queue, and then one with waves. */
 	record.mqd_stack_offset = 0;
-	return limit || !limits_of_queue(&record, gpu, machine, driver, why) ? limit : LIMIT_BUSY;
-}
-
-enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology *machine,
-			 const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
-{
-	uint64_t nr_xcc = topology_get(gpu, TOPOLOGY_NUM_XCC);
-	uint32_t nr_mqds = (uint32_t)(nr_xcc && saves_every_xcc(driver) ? nr_xcc : 1);
-	enum limit limit = limits_of_saved(nr_mqds, gpu, machine, driver, why);
-
+	if (!limit && limits_of_queue(&record, gpu, machine, driver, why))
+		limit = LIMIT_BUSY;
 	if (limit != LIMIT_LOSS || nr_xcc <= nr_mqds || !driver_may_be_any(driver))
 		return limit;
 	snprintf(why, LIMITS_TEXT_MAX, "the release does not tell whether this driver saves the state of all %" PRIu64 " XCCs: a dump "
@@ -170,29 +155,8 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 /* What to do about a queue that would be lost. One that does harm is always refused. */
 enum loss { LOSS_REFUSED, LOSS_TRIED, LOSS_ACCEPTED };
 
-static int check_queue(pid_t pid, const struct queue_record *record, const struct topology_node *gpu,
-		       const struct topology *machine, const struct driver_release *driver, enum loss loss)
-{
-	char why[LIMITS_TEXT_MAX];
-	enum limit limit = limits_of_queue(record, gpu, machine, driver, why);
-
-	/* A queue of gfx11 cannot be made again in the middle of a kernel. */
-	bool can_be_tried = limit == LIMIT_LOSS || (limit == LIMIT_BUSY && !mes_maps(gpu));
-
-	if (limit == LIMIT_NONE || (can_be_tried && loss == LOSS_ACCEPTED))
-		return 0;
-	if (can_be_tried && loss == LOSS_TRIED) {
-		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
-		return 0;
-	}
-	return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s%s", pid,
-		    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why,
-		    limit == LIMIT_BUSY ? " (KFD_IDLE_WAIT=SECONDS waits longer)" : "",
-		    can_be_tried ? " (KFD_RESTORABLE_CHECK=0 tries it anyway)" : "");
-}
-
 static int find_queue_limit(pid_t pid, const struct kfd_state *state, const struct topology *machine,
-			const struct driver_release *driver, enum loss loss)
+			    const struct driver_release *driver, enum loss loss)
 {
 	struct queue_record record;
 	struct records records;
@@ -201,13 +165,26 @@ static int find_queue_limit(pid_t pid, const struct kfd_state *state, const stru
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &record)) > 0) {
 		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
-		int err = gpu ? check_queue(pid, &record, gpu, machine, driver, loss) : 0;
+		char why[LIMITS_TEXT_MAX];
+		enum limit limit;
+		bool can_be_tried;
 
 		if (!gpu && loss != LOSS_ACCEPTED)
-			err = fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show",
-				   pid, record.gpu_id);
-		if (err)
-			return err;
+			return fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show",
+				    pid, record.gpu_id);
+		if (!gpu)
+			continue;
+		limit = limits_of_queue(&record, gpu, machine, driver, why);
+		/* A queue of gfx11 cannot be recreated in the middle of a kernel. */
+		can_be_tried = limit == LIMIT_LOSS || (limit == LIMIT_BUSY && !mes_maps(gpu));
+		if (limit == LIMIT_NONE || (can_be_tried && loss == LOSS_ACCEPTED))
+			continue;
+		if (!can_be_tried || loss != LOSS_TRIED)
+			return fail(-EOPNOTSUPP, "pid %d: has a queue on gpu %#x (gfx version %" PRIu64 ", %s): %s%s%s", pid,
+				    topology_gpu_id(gpu), topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION), driver->text, why,
+				    limit == LIMIT_BUSY ? " (KFD_IDLE_WAIT=SECONDS waits longer)" : "",
+				    can_be_tried ? " (KFD_RESTORABLE_CHECK=0 tries it anyway)" : "");
+		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
 	}
 	if (!r)
 		return 0;

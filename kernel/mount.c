@@ -25,42 +25,31 @@ int mount_private(const char *type)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A thread that shares its root cannot enter; one that has just ended may still share it. */
-static int enter_namespace(int ns)
-{
-	return unshare(CLONE_FS) || setns(ns, CLONE_NEWNS) ? -1 : 0;
-}
-
 /* ---- a tmpfs for all ---- */
 
-static int mount_here(const char *path)
+int mount_memory(const char *path)
 {
 	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-
-	if (!mount("amdgpu-checkpoint", path, "tmpfs", flags, "mode=0700,size=100%,huge=within_size"))
-		return 0;
-	return mount("amdgpu-checkpoint", path, "tmpfs", flags, "mode=0700,size=100%") ? errno : 0;
-}
-
-/* A process of its own, since the caller stays where it is. */
-static int mount_in(int ns, const char *path)
-{
-	pid_t child = fork();
+	_cleanup_close_ int ns = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
 	int status = 0;
+	pid_t child;
 
-	if (!child)
-		_exit(enter_namespace(ns) ? EPERM : mount_here(path));
+	if (ns < 0)
+		return -errno;
+	child = fork(); /* the caller stays where it is */
+	if (!child) {
+		/* A thread that shares its root cannot enter; one that has just ended may still share it. */
+		if (unshare(CLONE_FS) || setns(ns, CLONE_NEWNS))
+			_exit(EPERM);
+		if (mount("amdgpu-checkpoint", path, "tmpfs", flags, "mode=0700,size=100%,huge=within_size") &&
+		    mount("amdgpu-checkpoint", path, "tmpfs", flags, "mode=0700,size=100%"))
+			_exit(errno);
+		_exit(0);
+	}
 	if (child < 0)
 		return -errno;
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
-}
-
-int mount_memory(const char *path)
-{
-	_cleanup_close_ int ns = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
-
-	return ns < 0 ? -errno : mount_in(ns, path);
 }

@@ -34,20 +34,6 @@ struct tables {
 	struct discard *discard;
 };
 
-static int add_entries(struct discard *discard, const struct table_entry *entries, uint32_t nr)
-{
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t end;
-
-		if (add_overflows(entries[i].address, entries[i].bytes, &end))
-			return -EOVERFLOW;
-		if (entries[i].bytes && array_add(discard->ranges, discard->nr,
-						  (struct content_range){ entries[i].address, end }))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /* A table at @start of the task's memory. */
 static int read_table(struct tables *tables, uint64_t start, uint64_t bytes)
 {
@@ -68,29 +54,16 @@ static int read_table(struct tables *tables, uint64_t start, uint64_t bytes)
 		return -ENOMEM;
 	if (pread(tables->memory, entries, size, (off_t)(start + sizeof(head))) != (ssize_t)size)
 		return -EIO;
-	return add_entries(tables->discard, entries, head.nr);
-}
+	for (uint32_t i = 0; i < head.nr; i++) {
+		uint64_t end;
 
-/* That of all memfds without huge pages: other files may have the name, too. */
-static bool is_device_of_memfds(unsigned int major, unsigned int minor)
-{
-	_cleanup_close_ int fd = memfd_create(TABLE_NAME, MFD_CLOEXEC);
-	struct stat st;
-
-	return fd >= 0 && !fstat(fd, &st) && makedev(major, minor) == st.st_dev;
-}
-
-/* A line of /proc/PID/maps. */
-static int read_line(struct tables *tables, const char *line)
-{
-	unsigned int major, minor;
-	uint64_t start, end;
-
-	if (!strstr(line, TABLE_PATH) ||
-	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s 00000000 %x:%x", &start, &end, &major, &minor) != 4 ||
-	    !is_device_of_memfds(major, minor))
-		return 0;
-	return read_table(tables, start, end - start);
+		if (add_overflows(entries[i].address, entries[i].bytes, &end))
+			return -EOVERFLOW;
+		if (entries[i].bytes && array_add(tables->discard->ranges, tables->discard->nr,
+						  (struct content_range){ entries[i].address, end }))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int read_tables(pid_t pid, struct discard *discard)
@@ -107,31 +80,27 @@ static int read_tables(pid_t pid, struct discard *discard)
 	if (!maps)
 		return -errno;
 	steal_fd(&fd);
-	while (!err && getline(&line, &room, maps) > 0)
-		err = read_line(&tables, line);
-	return err;
-}
+	while (!err && getline(&line, &room, maps) > 0) {
+		_cleanup_close_ int memfd = -1;
+		unsigned int major, minor;
+		uint64_t start, end;
+		struct stat st;
 
-/* In ascending order, and apart. */
-static void sort_ranges(struct discard *discard)
-{
-	struct content_range *ranges = discard->ranges;
-	size_t nr = 0;
-
-	if (!discard->nr)
-		return;
-	qsort(ranges, discard->nr, sizeof(*ranges), compare_u64);
-	for (size_t i = 1; i < discard->nr; i++) {
-		if (ranges[i].from > ranges[nr].to)
-			ranges[++nr] = ranges[i];
-		else if (ranges[i].to > ranges[nr].to)
-			ranges[nr].to = ranges[i].to;
+		if (!strstr(line, TABLE_PATH) ||
+		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s 00000000 %x:%x", &start, &end, &major, &minor) != 4)
+			continue;
+		/* On the device of all memfds without huge pages: other files may have the name, too. */
+		memfd = memfd_create(TABLE_NAME, MFD_CLOEXEC);
+		if (memfd >= 0 && !fstat(memfd, &st) && makedev(major, minor) == st.st_dev)
+			err = read_table(&tables, start, end - start);
 	}
-	discard->nr = nr + 1;
+	return err;
 }
 
 void discard_read(pid_t pid, struct discard *ret)
 {
+	struct content_range *ranges;
+	size_t nr = 0;
 	int err;
 
 	*ret = (struct discard){ 0 };
@@ -141,7 +110,18 @@ void discard_read(pid_t pid, struct discard *ret)
 			pid, strerror(-err));
 		discard_done(ret);
 	}
-	sort_ranges(ret);
+	if (!ret->nr)
+		return;
+	/* In ascending order, and apart. */
+	ranges = ret->ranges;
+	qsort(ranges, ret->nr, sizeof(*ranges), compare_u64);
+	for (size_t i = 1; i < ret->nr; i++) {
+		if (ranges[i].from > ranges[nr].to)
+			ranges[++nr] = ranges[i];
+		else if (ranges[i].to > ranges[nr].to)
+			ranges[nr].to = ranges[i].to;
+	}
+	ret->nr = nr + 1;
 }
 
 void discard_done(struct discard *discard)

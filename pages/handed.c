@@ -100,26 +100,6 @@ static size_t bundle_size(size_t left)
 	return left < BUNDLE_MAX ? left : BUNDLE_MAX;
 }
 
-static int hand_over_bos(struct handed_bo *handed, const struct content_bo *bos, size_t nr)
-{
-	for (size_t i = 0; i < nr; i += BUNDLE_MAX) {
-		size_t size = bundle_size(nr - i);
-		int token, fds[BUNDLE_MAX];
-
-		for (size_t j = 0; j < size; j++)
-			fds[j] = bos[i + j].dmabuf_fd;
-		token = criu_keep_files(fds, size);
-		if (token < 0)
-			return token;
-		for (size_t j = i; j < i + size; j++)
-			handed[j] = (struct handed_bo){
-				.size = bos[j].size, .token = token, .index = bos[j].index,
-				.crc32c = bos[j].crc32c, .has_crc32c = bos[j].has_crc32c,
-			};
-	}
-	return 0;
-}
-
 static int hand_over(struct handed_table *table, const struct content_gpu *gpu, int id, uint32_t minor)
 {
 	const int fds[] = { gpu->render_fd, gpu->pages_fd };
@@ -141,9 +121,21 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	handed->first_bo = first;
 	handed->gpu = *gpu;
 	handed->gpu.render_fd = token;
-	token = hand_over_bos(&table->bos[first], gpu->bos, gpu->nr_bos);
-	if (token < 0)
-		return token;
+	for (size_t i = 0; i < gpu->nr_bos; i += BUNDLE_MAX) {
+		size_t size = bundle_size(gpu->nr_bos - i);
+		int bo_fds[BUNDLE_MAX];
+
+		for (size_t j = 0; j < size; j++)
+			bo_fds[j] = gpu->bos[i + j].dmabuf_fd;
+		token = criu_keep_files(bo_fds, size);
+		if (token < 0)
+			return token;
+		for (size_t j = i; j < i + size; j++)
+			table->bos[first + j] = (struct handed_bo){
+				.size = gpu->bos[j].size, .token = token, .index = gpu->bos[j].index,
+				.crc32c = gpu->bos[j].crc32c, .has_crc32c = gpu->bos[j].has_crc32c,
+			};
+	}
 	atomic_store(&handed->state, HANDED);
 	return 0;
 }
@@ -182,20 +174,6 @@ static int tell_failure(struct handed_table *table)
 	return -ECANCELED;
 }
 
-static bool is_filled(const struct handed_table *table)
-{
-	unsigned int nr = atomic_load(&table->nr);
-
-	for (unsigned int i = 0; i < nr && i < MAX_HANDED; i++) {
-		/* Those of other tasks may not be complete yet. */
-		int state = atomic_load(&table->list[i].state);
-
-		if (state != HANDED_NOT_YET && state != HANDED_DONE && table->list[i].pid == getpid())
-			return false;
-	}
-	return true;
-}
-
 int pages_await(const struct pages_filling *filling)
 {
 	struct handed_table *table = filling->table;
@@ -205,7 +183,19 @@ int pages_await(const struct pages_filling *filling)
 
 	if (criu < 0)
 		return filling->main_token < 0 ? 0 : criu;
-	while (!is_filled(table) && !atomic_load(&table->err)) {
+	while (!atomic_load(&table->err)) {
+		unsigned int nr = atomic_load(&table->nr);
+		bool is_filled = true;
+
+		for (unsigned int i = 0; i < nr && i < MAX_HANDED; i++) {
+			/* Those of other tasks may not be complete yet. */
+			int state = atomic_load(&table->list[i].state);
+
+			if (state != HANDED_NOT_YET && state != HANDED_DONE && table->list[i].pid == getpid())
+				is_filled = false;
+		}
+		if (is_filled)
+			break;
 		if (!atomic_load(&table->is_filling) && monotonic_seconds() > end)
 			return 0;
 		if (poll(&ended, 1, AWAIT_NAP_MS) > 0)
@@ -235,30 +225,6 @@ static void put_back(struct content_gpu *gpu)
 	pages_close(gpu);
 }
 
-static int take_bos(struct content_gpu *gpu, const struct handed_bo *bos, size_t nr)
-{
-	int err = 0;
-
-	gpu->bos = calloc(nr + 1, sizeof(*gpu->bos));
-	if (!gpu->bos)
-		return -ENOMEM;
-	while (!err && gpu->nr_bos < nr) {
-		size_t size = bundle_size(nr - gpu->nr_bos);
-		int fds[BUNDLE_MAX];
-
-		err = take(bos[gpu->nr_bos].token, fds, size);
-		for (size_t i = 0; !err && i < size; i++) {
-			const struct handed_bo *bo = &bos[gpu->nr_bos];
-
-			gpu->bos[gpu->nr_bos++] = (struct content_bo){
-				.dmabuf_fd = fds[i], .index = bo->index, .size = bo->size,
-				.crc32c = bo->crc32c, .has_crc32c = bo->has_crc32c,
-			};
-		}
-	}
-	return err;
-}
-
 /* With its files; put_back() in any case. 1; 0: a stream has nothing for it; -errno after fail(). */
 static int take_handed(const struct handed_table *table, struct handed *handed, struct content_gpu *gpu)
 {
@@ -275,7 +241,20 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 	gpu->render_fd = fds[0];
 	if (!gpu->streaming)
 		gpu->pages_fd = fds[1];
-	err = take_bos(gpu, &table->bos[handed->first_bo], handed->gpu.nr_bos);
+	gpu->bos = calloc(handed->gpu.nr_bos + 1, sizeof(*gpu->bos));
+	if (!gpu->bos)
+		return -ENOMEM;
+	while (!err && gpu->nr_bos < handed->gpu.nr_bos) {
+		const struct handed_bo *bos = &table->bos[handed->first_bo + gpu->nr_bos];
+		size_t size = bundle_size(handed->gpu.nr_bos - gpu->nr_bos);
+
+		err = take(bos->token, fds, size);
+		for (const struct handed_bo *bo = bos; !err && bo < bos + size; bo++)
+			gpu->bos[gpu->nr_bos++] = (struct content_bo){
+				.dmabuf_fd = fds[bo - bos], .index = bo->index, .size = bo->size,
+				.crc32c = bo->crc32c, .has_crc32c = bo->has_crc32c,
+			};
+	}
 	if (err || !gpu->streaming)
 		return err ? err : 1;
 	gpu->pages_fd = pages_image_open(handed->id, gpu->gpu_id, gpu->pages_name);

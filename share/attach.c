@@ -49,28 +49,7 @@ int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *imag
 
 /* ---- imports into the KFD ---- */
 
-/* Those of the KFD have to get the numbers that they had; then the fillers go. */
-static int import_bo(struct share_table *table, struct share_open *open, int kfd, const struct kfd_state *state, size_t i)
-{
-	const struct bo *bo = &state->bos[i];
-	int err, dmabuf = share_table_borrow(table, open, bo->share.buffer);
-	struct bo_record record;
-	uint64_t handle = 0;
-
-	if (dmabuf < 0)
-		return dmabuf;
-	err = records_bo(state, i, &record);
-	if (!err)
-		err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
-	if (!err && handle != kfd_handle(bo->gpu_id, record.handle))
-		return fail(-EPROTO, "gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64, bo->gpu_id,
-			    bo->share.buffer, handle, kfd_handle(bo->gpu_id, record.handle));
-	if (!err)
-		err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
-	return err ? fail(err, "gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
-			  bo->share.buffer, bo->size) : 0;
-}
-
+/* In the order of the numbers that they had and have to get; then the placeholders are freed. */
 static int import_bos(struct share_task *task, int kfd)
 {
 	const struct kfd_state *state = &task->image->state;
@@ -78,9 +57,29 @@ static int import_bos(struct share_task *task, int kfd)
 	_cleanup_free_ struct bo_number *numbers = NULL;
 	int err = records_numbers(state, &numbers);
 
-	for (size_t i = 0; !err && i < state->nr_records; i++)
-		if (state->bos[numbers[i].bo].share.kind == KFD_BO_IMPORT)
-			err = import_bo(task->table, &open, kfd, state, numbers[i].bo);
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
+		const struct bo *bo = &state->bos[numbers[i].bo];
+		struct bo_record record;
+		uint64_t handle = 0;
+		int dmabuf;
+
+		if (bo->share.kind != KFD_BO_IMPORT)
+			continue;
+		dmabuf = share_table_borrow(task->table, &open, bo->share.buffer);
+		if (dmabuf < 0)
+			return dmabuf;
+		err = records_bo(state, numbers[i].bo, &record);
+		if (!err)
+			err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
+		if (!err && handle != kfd_handle(bo->gpu_id, record.handle))
+			return fail(-EPROTO, "gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64,
+				    bo->gpu_id, bo->share.buffer, handle, kfd_handle(bo->gpu_id, record.handle));
+		if (!err)
+			err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
+		if (err)
+			return fail(err, "gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
+				    bo->share.buffer, bo->size);
+	}
 	for (size_t i = 0; !err && i < task->nr_fillers; i++) {
 		const struct filler *filler = &task->fillers[i];
 
@@ -180,50 +179,35 @@ static int attach_objects(const struct share_task *task, const struct share_file
 
 /* ---- offsets of what is not owned ---- */
 
-/* A buffer that is not for the CPU is mapped nowhere. No message. */
-static int ask_offset(int fd, int dmabuf, uint64_t *ret)
-{
-	uint32_t handle;
-	int err = gem_import(fd, dmabuf, &handle);
-
-	if (err)
-		return err;
-	err = gem_offset(fd, handle, ret);
-	gem_close(fd, handle);
-	return err == -EPERM ? 0 : err;
-}
-
-/* *fd: a file of the GPU's render node that holds nothing of the task; -1: none yet. */
-static int find_offset(const struct share_task *task, const struct gpu *gpu, struct bo *bo, int *fd)
-{
-	_cleanup_close_ int dmabuf = share_table_get(task->table, bo->share.buffer);
-	int err;
-
-	if (dmabuf < 0)
-		return dmabuf;
-	if (*fd < 0)
-		*fd = drm_open_minor(gpu->minor);
-	err = *fd < 0 ? *fd : ask_offset(*fd, dmabuf, &bo->restored_offset);
-	return err ? fail(err, "gpu %#x: cannot ask for the file offset of shared buffer %u: %m", gpu->user_id,
-			  bo->share.buffer) : 0;
-}
-
-/* @mapped: the old offsets of all mappings, sorted. The dump saves none that does not begin where its buffer does. */
+/* By a file of the GPU's render node that holds nothing of the task. The dump saves no mapping that does not begin where its buffer does. */
 static int find_offsets_on(const struct share_task *task, const struct gpu *gpu, const uint64_t *mapped)
 {
 	struct kfd_state *state = &task->image->state;
 	_cleanup_close_ int fd = -1;
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
+		_cleanup_close_ int dmabuf = -1;
 		struct bo *bo = &state->bos[i];
+		uint32_t handle;
 		int err;
 
 		if (bo->gpu_id != gpu->user_id || !bo->share.buffer || kfd_state_owns(state, i) ||
 		    !bsearch(&bo->offset, mapped, task->image->nr_vmas, sizeof(*mapped), compare_u64))
 			continue;
-		err = find_offset(task, gpu, bo, &fd);
-		if (err)
-			return err;
+		dmabuf = share_table_get(task->table, bo->share.buffer);
+		if (dmabuf < 0)
+			return dmabuf;
+		if (fd < 0)
+			fd = drm_open_minor(gpu->minor);
+		err = fd < 0 ? fd : gem_import(fd, dmabuf, &handle);
+		if (!err) {
+			err = gem_offset(fd, handle, &bo->restored_offset);
+			gem_close(fd, handle);
+		}
+		/* A buffer that is not for the CPU is mapped nowhere. */
+		if (err && err != -EPERM)
+			return fail(err, "gpu %#x: cannot ask for the file offset of shared buffer %u: %m", gpu->user_id,
+				    bo->share.buffer);
 	}
 	return 0;
 }
@@ -231,7 +215,7 @@ static int find_offsets_on(const struct share_task *task, const struct gpu *gpu,
 static int find_offsets(const struct share_task *task)
 {
 	const struct gpu_process *image = task->image;
-	_cleanup_free_ uint64_t *mapped = calloc(image->nr_vmas + 1, sizeof(*mapped));
+	_cleanup_free_ uint64_t *mapped = calloc(image->nr_vmas + 1, sizeof(*mapped)); /* the old offsets */
 	int err = 0;
 
 	if (!mapped)

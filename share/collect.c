@@ -35,60 +35,38 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 	return memory->is_far;
 }
 
-/* Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). */
-static int check_dmabuf(struct survey *survey, struct holder *holder, struct memory *memory)
-{
-	const struct bo *bo = holder_bo(survey, holder);
-	pid_t pid = holder_pid(survey, holder);
-	int r;
-
-	holder->is_home = memory->has_offset && memory->offset == bo->offset;
-	if (memory->offset == bo->offset && memory->info.size >= bo->size)
-		return 0;
-	r = is_far_import(survey, holder, memory);
-	if (r < 0 || (r && memory->info.size >= bo->size))
-		return r < 0 ? r : 0;
-	return fail(-EOPNOTSUPP, "pid %d: the kernel returned the wrong dma-buf for buffer %zu of gpu %#x (file offset %#"
-		    PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its data cannot be saved", pid,
-		    holder->bo, bo->gpu_id, memory->offset, bo->offset, memory->info.size, bo->size);
-}
-
-/* The holders are sorted by name: of those with one dma-buf, one is looked at. */
+/*
+ * Kernels can hand out another BO's dma-buf (its handle in the KFD's own file was given to that one). The holders are sorted
+ * by name: of those with one dma-buf, one is looked at.
+ */
 static int check_dmabufs(struct survey *survey)
 {
 	struct memory memory = { 0 };
-	int err = 0;
+	int r = 0;
 
-	for (size_t i = 0; !err && i < survey->nr_holders; i++) {
+	for (size_t i = 0; i < survey->nr_holders; i++) {
 		struct holder *holder = &survey->holders[i];
+		const struct bo *bo = holder_bo(survey, holder);
+		pid_t pid = holder_pid(survey, holder);
 
 		if (!i || survey_compare_names(holder - 1, holder) || holder[-1].inode != holder->inode) {
 			memory = (struct memory){ .offset = holder->offset, .is_far = -1 };
-			err = survey_look_at(survey, holder->minor, holder->dmabuf_fd, &memory, NULL);
+			r = survey_look_at(survey, holder->minor, holder->dmabuf_fd, &memory, NULL);
+			if (r)
+				return fail(r, "pid %d: cannot look at buffer %zu of gpu %#x: %m", pid, holder->bo, bo->gpu_id);
 		}
-		if (err)
-			return fail(err, "pid %d: cannot look at buffer %zu of gpu %#x: %m",
-				    holder_pid(survey, holder), holder->bo, holder_bo(survey, holder)->gpu_id);
-		err = check_dmabuf(survey, holder, &memory);
+		holder->is_home = memory.has_offset && memory.offset == bo->offset;
+		if (memory.offset == bo->offset && memory.info.size >= bo->size)
+			continue;
+		r = is_far_import(survey, holder, &memory);
+		if (r < 0)
+			return r;
+		if (!r || memory.info.size < bo->size)
+			return fail(-EOPNOTSUPP, "pid %d: the kernel returned the wrong dma-buf for buffer %zu of gpu %#x (file "
+				    "offset %#" PRIx64 " for %#" PRIx64 ", %" PRIu64 " bytes for %" PRIu64 "): its data cannot be "
+				    "saved", pid, holder->bo, bo->gpu_id, memory.offset, bo->offset, memory.info.size, bo->size);
 	}
-	return err;
-}
-
-static int collect_bo(struct survey *survey, size_t number, size_t i)
-{
-	const struct gpu_process *process = survey->request->processes[number];
-	const struct bo *bo = &process->state.bos[i];
-	int node = topology_find_gpu(process->nodes, bo->gpu_id), err;
-	struct holder holder = {
-		.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
-	};
-
-	if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
-		return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x", process->file.pid, i,
-			    bo->gpu_id);
-	holder.minor = topology_minor(process->nodes->nodes[node]);
-	err = survey_inode(holder.dmabuf_fd, &holder.inode);
-	return err ? err : array_add(survey->holders, survey->nr_holders, holder);
+	return 0;
 }
 
 /*
@@ -324,17 +302,32 @@ static int mark_without_kfd_vm(struct survey *survey, size_t number)
 
 int collect_bos(struct survey *survey)
 {
-	int err = 0;
+	const struct share_request *request = survey->request;
+	int err;
 
-	for (size_t i = 0; i < survey->request->nr_processes; i++) {
-		const struct kfd_state *state = &survey->request->processes[i]->state;
+	for (size_t number = 0; number < request->nr_processes; number++) {
+		const struct gpu_process *process = request->processes[number];
 
-		for (size_t j = 0; !err && j < state->nr_bos; j++)
-			if (kfd_bo_has_contents(&state->bos[j]))
-				err = collect_bo(survey, i, j);
+		for (size_t i = 0; i < process->state.nr_bos; i++) {
+			const struct bo *bo = &process->state.bos[i];
+			struct holder holder = {
+				.offset = bo->offset, .dmabuf_fd = bo->dmabuf_fd, .process = number, .bo = i, .is_mappable = true,
+			};
+			int node = topology_find_gpu(process->nodes, bo->gpu_id);
+
+			if (!kfd_bo_has_contents(bo))
+				continue;
+			if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
+				return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x",
+					    process->file.pid, i, bo->gpu_id);
+			holder.minor = topology_minor(process->nodes->nodes[node]);
+			err = survey_inode(holder.dmabuf_fd, &holder.inode);
+			if (!err)
+				err = array_add(survey->holders, survey->nr_holders, holder);
+			if (err)
+				return err;
+		}
 	}
-	if (err)
-		return err;
 	if (survey->nr_holders)
 		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), survey_compare_names);
 	survey->nr_kfd_holders = survey->nr_holders;

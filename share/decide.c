@@ -236,26 +236,20 @@ static int take_mappings(const struct survey *survey, size_t number, const struc
 	return err ? fail(err, "pid %d: cannot ask for the GPU mappings of its renderD%u: %m", file->pid, file->minor) : 0;
 }
 
-/* A process that shares comes back with fillers in the gaps of its BOs' numbers. */
-static int check_numbers(const struct gpu_process *process)
-{
-	for (size_t i = 0; i < process->state.nr_records; i++) {
-		struct bo_record record;
-
-		if (records_bo(&process->state, i, &record) || record.handle <= IMAGE_MAX_NUMBER)
-			continue;
-		return fail(-E2BIG, "pid %d: shares buffers and has a buffer of gpu %#x with number %u, which is too large to be "
-			    "restored", process->file.pid, process->state.bos[i].gpu_id, record.handle);
-	}
-	return 0;
-}
-
 static int finish_process(struct survey *survey, struct gpu_process *process)
 {
 	struct kfd_state *state = &process->state;
 	bool shares = kfd_state_shares(state);
-	int err = shares ? check_numbers(process) : 0;
+	int err = 0;
 
+	/* A process that shares is restored with placeholders in the gaps of its BOs' numbers. */
+	for (size_t i = 0; shares && i < state->nr_records; i++) {
+		struct bo_record record;
+
+		if (!records_bo(state, i, &record) && record.handle > IMAGE_MAX_NUMBER)
+			return fail(-E2BIG, "pid %d: shares buffers and has a buffer of gpu %#x with number %u, which is too large "
+				    "to be restored", process->file.pid, state->bos[i].gpu_id, record.handle);
+	}
 	for (size_t i = 0; !err && i < survey->request->files->count; i++) {
 		if (survey->request->files->files[i].pid != process->file.pid)
 			continue;

@@ -84,32 +84,25 @@ static int own_file_of(const struct share_task *task, int *fds, uint32_t gpu_id)
 	return fail(-ENODEV, "gpu %#x of a shared buffer is not one of the process'", gpu_id);
 }
 
-static int make_object(int fd, struct bo *bo, uint32_t *ret_handle)
+/* What the process owns and others name: the object, if it is not of the KFD, and its metadata. No message. */
+static int make_shared(int fd, struct bo *bo)
 {
 	const struct kfd_share *share = &bo->share;
 	const struct gem_info info = {
 		.size = bo->size, .domains = share->domains, .flags = share->flags, .alignment = share->alignment,
 	};
-	int dmabuf, err = gem_create(fd, &info, ret_handle);
-
-	if (err)
-		return err;
-	dmabuf = gem_export(fd, *ret_handle, share->read_only);
-	if (dmabuf < 0)
-		return dmabuf;
-	bo->dmabuf_fd = dmabuf;
-	/* A buffer that is not for the CPU is mapped nowhere. */
-	err = gem_offset(fd, *ret_handle, &bo->restored_offset);
-	return err == -EPERM ? 0 : err;
-}
-
-/* What the process owns and others name: the object, if it is not of the KFD, and its metadata. No message. */
-static int make_shared(int fd, struct bo *bo)
-{
-	const struct kfd_share *share = &bo->share;
+	bool is_kfds = share->kind != KFD_BO_GEM;
 	uint32_t handle;
-	int err = share->kind == KFD_BO_GEM ? make_object(fd, bo, &handle) : gem_import(fd, bo->dmabuf_fd, &handle);
+	int dmabuf, err = is_kfds ? gem_import(fd, bo->dmabuf_fd, &handle) : gem_create(fd, &info, &handle);
 
+	if (!err && !is_kfds) {
+		dmabuf = gem_export(fd, handle, share->read_only);
+		if (dmabuf < 0)
+			return dmabuf;
+		bo->dmabuf_fd = dmabuf;
+		err = gem_offset(fd, handle, &bo->restored_offset);
+		err = err == -EPERM ? 0 : err; /* a buffer that is not for the CPU is mapped nowhere */
+	}
 	if (!err && (share->metadata_size || share->tiling))
 		err = gem_set_metadata(fd, handle, share);
 	return err ? err : gem_close(fd, handle);

@@ -57,24 +57,21 @@ static bool is_gone(int err)
 	return err == -ESRCH || err == -ENOENT;
 }
 
-/* What the file is says its link, which asks nothing; to describe other files may take their drivers long. */
-static int is_dmabuf_of_stranger(const char *path)
+/* @path: what /proc says of an open file. A dma-buf has the line "exp_name:". Its inode stands before. */
+static int add_if_dmabuf(struct strangers *strangers, pid_t pid, const char *link_path, const char *path)
 {
 	static const char name[] = "/dmabuf:";
-	char link[sizeof(name)];
-	ssize_t len = readlink(path, link, sizeof(link));
-
-	return len < 0 ? -errno : len >= (ssize_t)strlen(name) && !memcmp(link, name, strlen(name));
-}
-
-/* @path: its description. A dma-buf has the line "exp_name:". Its inode stands before. */
-static int add_dmabuf_of_stranger(struct strangers *strangers, pid_t pid, const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+	char link[sizeof(name)], text[1024];
 	const char *inode;
-	char text[1024];
-	ssize_t len;
+	ssize_t len = readlink(link_path, link, sizeof(link));
 
+	/* The link asks nothing; to describe other files may take their drivers long. */
+	if (len < 0)
+		return -errno;
+	if (len < (ssize_t)strlen(name) || memcmp(link, name, strlen(name)))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	len = fd < 0 ? fd : read(fd, text, sizeof(text) - 1);
 	if (len < 0)
 		return -errno;
@@ -86,20 +83,16 @@ static int add_dmabuf_of_stranger(struct strangers *strangers, pid_t pid, const 
 static int add_files_of_thread(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
 {
 	_cleanup_free_ int *fds = NULL;
-	char path[80];
+	char link[80], path[80];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", pid, tid);
 	err = list_numbers(AT_FDCWD, path, &fds, ret_nr);
 	for (size_t i = 0; !err && i < *ret_nr; i++) {
-		int r;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fds[i]);
-		r = is_dmabuf_of_stranger(path);
+		snprintf(link, sizeof(link), "/proc/%d/task/%d/fd/%d", pid, tid, fds[i]);
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
-		if (r > 0)
-			r = add_dmabuf_of_stranger(strangers, pid, path);
-		err = r < 0 && !is_gone(r) ? r : 0;
+		err = add_if_dmabuf(strangers, pid, link, path);
+		err = is_gone(err) ? 0 : err;
 	}
 	return is_gone(err) ? 0 : err;
 }
