@@ -69,7 +69,7 @@ struct restore *restore_new(const struct settings *settings, bool certain);
 /* Accepts NULL. Ends what is being copied. */
 void restore_free(struct restore *restore);
 
-/* In criu's main process, when tasks begin to open their files, or not at all: their contents are filled meanwhile. */
+/* In criu's main process, when tasks begin to open their files, or not at all: their buffers are filled meanwhile. */
 void restore_forked(struct restore *restore);
 
 /*
@@ -87,7 +87,7 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		int *ret_fd);
 
 /*
- * In the main process: lets a restored process run its queues, when all contents are there. 0; -ESRCH when it has none;
+ * In the main process: lets a restored process run its queues, when all buffer data are there. 0; -ESRCH when it has none;
  * -errno.
  */
 int restore_resume(struct restore *restore, pid_t pid);

@@ -520,7 +520,7 @@ static int ask_flags(const struct task_file *file, int *ret)
 	return 0;
 }
 
-/* All but the contents. */
+/* All but the buffer data. */
 static int describe(const struct dump *dump, struct gpu_process *process)
 {
 	struct image_writer *writer = &process->writer;
@@ -538,7 +538,7 @@ static int describe(const struct dump *dump, struct gpu_process *process)
 	return err ? err : vma_save(dump->machine, dump->rules, process);
 }
 
-/* The number of the file is the name of the images. When all have theirs, the contents of all are saved together. */
+/* The number of the file is the name of the images. When all have theirs, the data of all are saved together. */
 static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 {
 	int err = describe(dump, process);

@@ -23,7 +23,7 @@ struct shared_task {
 	pid_t pid; /* in its own pid namespace, the same one for all */
 	bool has_kfd;
 	unsigned int first_range, nr_ranges; /* whose pages RESUME takes */
-	unsigned int first_queue, nr_queues; /* that are made again after RESUME */
+	unsigned int first_queue, nr_queues; /* that are recreated after RESUME */
 };
 
 /* A GPU that tasks are restored on. */
@@ -172,7 +172,7 @@ int vma_is_foreign(const struct topology *machine, const struct device_vma *vma)
 
 /*
  * Finds the device mappings of a process, whose state and nodes are known, with the GPU of each, and refuses those that
- * could not be made again. @machine: all nodes. 0, or -errno after fail().
+ * cannot be recreated. @machine: all nodes. 0, or -errno after fail().
  */
 int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_process *process);
 
@@ -186,7 +186,7 @@ struct restored_task {
 	bool looked_for_image;	 /* before its file came */
 	struct vma_bos bos;	 /* of the image */
 	int kfd_token;		 /* of the file of /dev/kfd; -1 */
-	bool awaited;		 /* its contents */
+	bool awaited;		 /* its buffer data */
 	uint32_t nr_files;	 /* that were restored so far */
 	struct queue_record *queues; /* that RESTORE does not get, and those that it does beside them */
 	size_t nr_queues;
@@ -215,7 +215,7 @@ struct restore {
 	struct restored_task task;   /* untouched in the main process: each task has a copy */
 	int resume_fd;		     /* /dev/kfd */
 	unsigned int nr_resumed;
-	bool finished;		     /* all tasks have their files, and criu none; contents are there */
+	bool finished;		     /* all tasks have their files, and criu none; buffer data are there */
 };
 
 /* Whether the mapping is one of ours; if so, *ret describes it. */

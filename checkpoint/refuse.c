@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is known at dump not to come back, or to come back wrong, is refused before anything is saved: the process would
+ * What is known at dump not to be restored, or to be restored wrong, is refused before anything is saved: the process would
  * be gone then. Limits that depend on the kind of GPU are in kernel/limits.c.
  */
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A restore, in criu's main process: what is read and made before there are tasks, the contents of GPUs, and RESUME when all
+ * A restore, in criu's main process: what is read and made before there are tasks, the buffer data, and RESUME when all
  * tasks are there.
  */
 #include "amdgpu_plugin_util.h"

@@ -3,7 +3,7 @@
  * What happens in a restored task. criu restores files and mappings there, which is where the kernel wants RESTORE.
  *
  * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and hands its
- * contents over to criu's main process; the last one attaches what the task shares.
+ * buffer data over to criu's main process; the last one attaches what the task shares.
  *
  * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is
  * taken. Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that

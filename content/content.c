@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The entry of the engine: shares the staging memory out, starts the lanes of all
- * GPUs, watches them from the caller's thread, gives each its next contents, and reports.
+ * GPUs, watches them from the caller's thread, gives each its next buffer data, and reports.
  *
  * Only the caller's thread logs: criu's log is not made for threads. All signals are
  * blocked in the others, so that criu's handlers run where criu expects them.

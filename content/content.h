@@ -2,7 +2,7 @@
 /*
  * Contents of GPU buffers: between BOs and pages images, in both directions.
  *
- * A pages image is an 8-byte little-endian length and then the contents of the BOs of one
+ * A pages image is an 8-byte little-endian length and then the data of the BOs of one
  * GPU, back to back in the given order. Memory use depends on the options only, never on
  * the size of a BO.
  */
@@ -27,7 +27,7 @@ struct content_bo {
 	int dmabuf_fd;	 /* borrowed */
 	uint32_t index;	 /* the caller's number of the BO, for messages */
 	uint64_t size;	 /* bytes, at least 1, at most those of the dma-buf */
-	uint32_t crc32c; /* CRC-32C of the contents: written by a dump, compared by a restore */
+	uint32_t crc32c; /* CRC-32C of the data: written by a dump, compared by a restore */
 	bool has_crc32c; /* set by a dump; a restore compares only where it is set */
 	struct content_mapping mapping;
 };
@@ -37,7 +37,7 @@ struct content_range {
 };
 
 struct content_stats {
-	uint64_t bytes;	     /* contents copied */
+	uint64_t bytes;	     /* copied */
 	uint64_t zero_bytes; /* of these: in blocks of zeros, which are holes in a file */
 	double seconds;
 	bool direct; /* all of it without the page cache */
@@ -86,7 +86,7 @@ struct content_tally {
 };
 
 /*
- * Saves (restores) the contents of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. The smallest
+ * Saves (restores) the data of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. The smallest
  * staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU, BO and
  * offset. All threads have ended and everything is released in either case.
  */
@@ -100,7 +100,7 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
 int content_check_file(const struct content_gpu *gpu);
 
 /*
- * Where in a pages file the contents of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets
+ * Where in a pages file the data of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets
  * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, no message.
  */
 int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret);

@@ -72,7 +72,7 @@ int copier_submit(struct copier *copier, unsigned int slot);
 /* Waits until the GPU has done it; -ETIME after the time that the configuration allows. */
 int copier_wait(struct copier *copier, unsigned int slot);
 
-/* -EIO when the GPU was reset since copier_init(): contents may be lost although every copy was done. */
+/* -EIO when the GPU was reset since copier_init(): data may be lost although every copy was done. */
 int copier_check_reset(struct copier *copier);
 
 #endif

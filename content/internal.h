@@ -4,7 +4,7 @@
  * window of the pages file, copies, checksums and transfers it, while its other windows are with the GPU.
  *
  * The engine's words:
- *   pages file  the contents of one GPU's BOs, behind a length prefix
+ *   pages file  the data of one GPU's BOs, behind a length prefix
  *   block       4 KiB of a pages file: all zeros, or data
  *   extent      neighbouring blocks of a window that are alike
  *   window      an aligned range of a pages file, which is processed as a whole

@@ -18,7 +18,7 @@
 /* Fewer slots rather than smaller ones, down to this: for each side one at work and one on its way. */
 #define SLOTS_WANTED	  4
 
-/* A slot of at most @cap bytes: whole huge pages, or what suits less contents or less memory. */
+/* A slot of at most @cap bytes: whole huge pages, or what suits less data or less memory. */
 static uint64_t slot_size(uint64_t file_bytes, uint64_t cap)
 {
 	uint64_t bytes = file_bytes / WINDOWS_WANTED;

@@ -23,7 +23,7 @@
 struct layout {
 	size_t nr_bos;
 	uint64_t *starts;    /* of each BO in the file, and the end of the file */
-	uint64_t file_bytes; /* prefix and contents */
+	uint64_t file_bytes; /* prefix and buffer data */
 	uint64_t slot_bytes; /* a window, and the staging memory for one; whole blocks */
 	uint64_t nr_windows;
 	unsigned int nr_slots;

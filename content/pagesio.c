@@ -2,10 +2,10 @@
 /*
  * File input and output of pages images.
  *
- * Files are read and written at offsets, by O_DIRECT where it works: contents would push everything else out of the
+ * Files are read and written at offsets, by O_DIRECT where it works: buffer data would push everything else out of the
  * page cache, and are needed only once. Elsewhere the cache is used, and emptied behind the transfer. What is in the
- * cache before a restore is read from there, and stays: somebody has warmed it, perhaps for several restores. Pipes are
- * made non-blocking, so that a peer that stands still cannot hold the thread.
+ * cache before a restore is read from there, and stays: a program has warmed it, perhaps for several restores. Pipes are
+ * made non-blocking, so that a peer that stalls cannot hold the thread.
  */
 #define _GNU_SOURCE
 #include "content/pagesio.h"

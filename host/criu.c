@@ -360,7 +360,7 @@ int criu_vma_file(int token, bool stays_open)
 	return fd;
 }
 
-/* criu saves what is under way in each established connection in an image of its own. */
+/* criu saves what is queued in each established connection in an image of its own. */
 bool criu_restores_connections(void)
 {
 	static const char name[] = "tcp-stream-";

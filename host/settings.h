@@ -104,7 +104,7 @@ const char *options_or_environment(const char *name, void *arg);
 
 /*
  * Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. A variable of the
- * environment may be somebody else's.
+ * environment may be another user's.
  */
 void options_check(struct settings *settings);
 

@@ -54,7 +54,7 @@ struct image_writer {
  * from the kernel, a restore from amdgpu-kfd-<id>.img, which has all but what is said to be of the machine.
  */
 struct gpu_process {
-	struct task_file file;	/* of the machine: with which its state comes back, its first of /dev/kfd or, without one, of a
+	struct task_file file;	/* of the machine: with which its state is restored, its first of /dev/kfd or, without one, of a
 				   render node; fd: borrowed */
 	int id;			/* of its images: criu's number of that file, once criu has asked for it */
 	uint32_t *minors;	/* of the machine: render minors, one for each of state.devices */
@@ -174,7 +174,7 @@ int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, stru
 int dmabuf_image_read(int id, struct dmabuf_image *ret);
 
 /*
- * Creates or opens the file with the contents of one GPU's BOs; the content engine
+ * Creates or opens the file with the data of one GPU's BOs; the copy engine
  * frames it. @name receives the file's name. An fd that the caller owns, or -errno
  * (-ENOENT from open: no message).
  */

@@ -156,10 +156,10 @@ void fold_queues(struct kfd_state *state, const struct topology *machine);
 /* ---- memory for waves ---- */
 
 /*
- * Memory for waves (CWSR) that RESTORE wants to see before it comes back.
+ * Memory for waves (CWSR) that RESTORE wants to see before it is restored.
  *
  * Drivers whose RESTORE checks queues want that memory as a BO or a range of SVM, of exactly the size that the
- * local GPU needs. Ranges, where ROCm has it, come back at RESUME, and not where a BO is mapped. So a BO stands in for
+ * local GPU needs. Ranges, where ROCm has it, are restored at RESUME, and not where a BO is mapped. So a BO stands in for
  * them while RESTORE runs: user memory at an address that no process can have, so that it has no pages, ever. Then its
  * mapping is cleared through the render node, as the KFD would not unmap what a queue uses. The BO, mapped nowhere, stays
  * until the process ends, under a handle far above the program's, and is left out of later dumps.

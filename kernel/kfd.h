@@ -73,7 +73,7 @@ struct kfd_rules {
 /* Asks the kernel; @fd is the caller's own, opened for this only. Judges by the release where @fd is -1. */
 struct kfd_rules kfd_ask_rules(int fd);
 
-/* Opens /dev/kfd for the calling process, after a reset of a GPU that is under way. fd, or -errno after fail(). */
+/* Opens /dev/kfd for the calling process, after a reset of a GPU. fd, or -errno after fail(). */
 int kfd_open(void);
 /* With other flags than O_RDWR, for a task that has it open with these. */
 int kfd_open_as(int flags);

@@ -80,7 +80,7 @@ static void find_loss(const struct queue_record *record, const struct topology_n
 }
 
 /*
- * Queues that the GPU's scheduler (MES) maps: drivers save those of gfx11, and they are made again without RESTORE. That never
+ * Queues that the GPU's scheduler (MES) maps: drivers save those of gfx11, and they are recreated without RESTORE. That never
  * gets one: from 6.12 to 6.12.110, and in later ones before 7.2, it follows a NULL pointer then (init_user_queue()).
  */
 static enum limit limits_of_mes(const struct queue_record *record, const struct topology_node *gpu,

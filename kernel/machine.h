@@ -81,7 +81,7 @@ void usage_read_vram(int sysfs, const struct topology_node *node, struct gpu_usa
 size_t usage_count_ended(int sysfs);
 
 /*
- * Restores that are under way choose GPUs, and make queues again, one after the other. Each sees what the others have
+ * Running restores choose GPUs, and recreate queues, one after the other. Each sees what the others have
  * chosen before its queues are there.
  *
  * turn_begin(): a file by which the caller adds claims and looks at those of other files. Nobody else has his turn until
@@ -144,8 +144,8 @@ void mounted_free(struct mounted *mounted);
 
 /*
  * Makes the node of a render minor in the calling task's /dev/dri, with owner and mode of the node of @model, if that
- * is there. Only in a tmpfs that is not among @mounted and that no symbolic link leads to: all others may be somebody
- * else's. The device cgroup decides whether there may be a node. 0 where it is there now or is not ours to make,
+ * is there. Only in a tmpfs that is not among @mounted and that no symbolic link leads to: all others may be another
+ * owner's. The device cgroup decides whether there may be a node. 0 where it is there now or is not ours to make,
  * otherwise -errno, no message. @mounted: borrowed; NULL: nothing is made.
  */
 int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues that MES maps: which can be made again, and in what order. What is asked of a queue is in its MQD, which
+ * Queues that MES maps: which can be recreated, and in what order. What is asked of a queue is in its MQD, which
  * firmware writes when the queue is taken off, by struct v11_compute_mqd and struct v11_sdma_mqd of Linux'
  * v11_structs.h.
  */
@@ -60,7 +60,7 @@ static uint64_t pair(const struct queue_record *record, unsigned int i)
 	return dword(record, i) | (uint64_t)dword(record, i + 1) << 32;
 }
 
-/* ---- which can be made again ---- */
+/* ---- which can be recreated ---- */
 
 static bool is_busy(const struct queue_record *queue)
 {
@@ -75,7 +75,7 @@ static bool is_busy(const struct queue_record *queue)
 	       (dword(queue, IB_SIZE) || dword(queue, SKIP_CNTL) || dword(queue, IB_SUB_REMAIN));
 }
 
-/* Why it can never be made again; NULL: it can. */
+/* Why it can never be recreated; NULL: it can. */
 static const char *never(const struct queue_record *queue)
 {
 	static const unsigned int engines[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Queues that the scheduler of the GPU maps (MES: gfx11). CHECKPOINT saves them, but kernels do not bring them back by
- * RESTORE: most refuse it, some crash over it. So RESTORE gets the state without them, and each is made again by
+ * RESTORE: most refuse it, some crash over it. So RESTORE gets the state without them, and each is recreated by
  * CREATE_QUEUE, which the stopped process itself is made to call after RESUME, as the KFD takes it from nobody else. A
  * new queue begins at 0, and no call says otherwise: packets that do nothing bring it to where the old one was.
  *
@@ -20,7 +20,7 @@
 #include "kernel/state.h"
 
 enum mes_verdict {
-	MES_FINE, /* it can be made again */
+	MES_FINE, /* it can be recreated */
 	MES_BUSY, /* not now, but when it has done what it has to do */
 	MES_NEVER,
 };
@@ -28,13 +28,13 @@ enum mes_verdict {
 /* Whether queues on @gpu are of this kind. Pure. */
 bool mes_maps(const struct topology_node *gpu);
 
-/* Whether such a queue can be made again, and why not, in words. A record may have no MQD. Pure. */
+/* Whether such a queue can be recreated, and why not, in words. A record may have no MQD. Pure. */
 enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TEXT_MAX]);
 
 /*
  * Lists the queues of *state if one is of this kind, by ascending number. *ret is heap memory of the caller. @machine:
  * GPUs by actual ids, of which the state knows; @by_user: offsets of /dev/kfd have user gpu ids. 0, or -errno after
- * fail(): -EOPNOTSUPP where one cannot be made again, or not with the number and the doorbell that it had.
+ * fail(): -EOPNOTSUPP where one cannot be recreated, or not with the number and the doorbell that it had.
  */
 int mes_list(const struct kfd_state *state, const struct topology *machine, bool by_user, struct queue_record **ret,
 	     size_t *ret_nr);
@@ -42,7 +42,7 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 /* Whether mes_list() could list them. 0, or -errno after fail(). */
 int mes_check(const struct kfd_state *state, const struct topology *machine);
 
-/* Takes those that are made again out of a state. 0, or -EPROTO for one that cannot be read, without a message. */
+/* Takes those that are recreated out of a state. 0, or -EPROTO for one that cannot be read, without a message. */
 int mes_cut(struct kfd_state *state, const struct topology *machine);
 
 /* A call of CREATE_QUEUE. */

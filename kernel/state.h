@@ -63,7 +63,7 @@ struct bo {
 	uint32_t gpu_id; /* user gpu id */
 	uint32_t alloc_flags;
 	int dmabuf_fd; /* owned; KFD_NO_FD */
-	/* Of its contents. */
+	/* Of its data. */
 	uint32_t crc32c;
 	bool has_crc32c;
 	bool is_alone; /* no other process has it, for a suspend (share_find_alone()) */
@@ -96,13 +96,13 @@ void kfd_close_dmabufs(struct kfd_state *state);
 /* Closes the BOs' dma-buf fds, frees everything and leaves *state empty. */
 void kfd_state_done(struct kfd_state *state);
 
-/* Whether a BO has contents, which means a dma-buf: VRAM or GTT. */
+/* Whether a BO has data, which means a dma-buf: VRAM or GTT. */
 static inline bool kfd_bo_has_contents(const struct bo *bo)
 {
 	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
 }
 
-/* Whether the contents of BO number @i are this process' to save and to restore. */
+/* Whether the data of BO number @i are this process' to save and to restore. */
 static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
 {
 	const struct bo *bo = &state->bos[i];
@@ -110,7 +110,7 @@ static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
 	return kfd_bo_has_contents(bo) && (bo->share.kind == KFD_BO_OWN || bo->share.kind == KFD_BO_GEM);
 }
 
-/* The same of the contents on one GPU. */
+/* The same of the data on one GPU. */
 static inline bool kfd_state_owns_on(const struct kfd_state *state, size_t i, uint32_t user_id)
 {
 	return state->bos[i].gpu_id == user_id && kfd_state_owns(state, i);
@@ -142,7 +142,7 @@ int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topo
 
 /*
  * Reads what CHECKPOINT says about queues, BOs and SVM ranges. The bytes belong to the kernel and go back as they are;
- * they are only looked at to see, while the process is still there, what would not come back, and what it needs. Pure.
+ * they are only looked at to see, while the process is still there, what would not be restored, and what it needs. Pure.
  */
 
 /* Values of queue_record.type (enum kfd_queue_type of Linux' kfd_priv.h). */
@@ -177,8 +177,8 @@ struct queue_record {
 	uint32_t mqd_stack_size;   /* of the control stack; 0 where they differ */
 	uint32_t mqd_stack_offset; /* the lowest one; as large as that: no wave has pushed anything */
 	uint32_t mqd_wave_offset;  /* the highest one; as large as that: the state of no wave was saved */
-	/* Filled by mes_list(), where a queue of the process is made again. */
-	bool is_restored;	   /* this one comes back by RESTORE: only its number matters */
+	/* Filled by mes_list(), where a queue of the process is recreated. */
+	bool is_restored;	   /* RESTORE restores this one: only its number matters */
 	uint32_t mapped_id;	   /* of the GPU in offsets of /dev/kfd */
 	uint32_t actual_id, minor; /* of the GPU, where it is now */
 	uint64_t done;		   /* packets from the begin of the ring on; of an SDMA queue, bytes that it has read in its life */

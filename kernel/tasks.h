@@ -130,7 +130,7 @@ unsigned int task_files_count_spaces(const struct task_files *files, pid_t pid, 
  */
 int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count);
 
-/* The BOs with contents, in the order in which they are searched; {} to begin with. */
+/* The BOs with data, in the order in which they are searched; {} to begin with. */
 struct vma_bos {
 	const struct bo **list; /* into the state, which has to stay */
 	size_t nr;
@@ -141,7 +141,7 @@ int vma_bos_sort(const struct kfd_state *state, struct vma_bos *ret);
 void vma_bos_done(struct vma_bos *bos);
 
 /*
- * The BO with contents on GPU @user_gpu_id that the whole mapping of a render node is of,
+ * The BO with data on GPU @user_gpu_id that the whole mapping of a render node is of,
  * at whatever place in it. NULL when there is none.
  */
 const struct bo *vma_bo(const struct device_vma *vma, const struct vma_bos *bos, uint32_t user_gpu_id);

@@ -88,7 +88,7 @@ size_t usage_count_ended(int sysfs)
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
 
-/* 0; -errno, -EAGAIN: somebody else has the lock. */
+/* 0; -errno, -EAGAIN: another process has the lock. */
 static int set_lock(int fd, off_t at, short type)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Contents that a program does not need (docs/discard.md). It says so in a memfd that it has mapped: the table is read from
+ * Data that a program does not need (docs/discard.md). It says so in a memfd that it has mapped: the table is read from
  * its memory, and no file system is asked. Of a wrong table nothing counts.
  */
 #define _GNU_SOURCE

@@ -8,7 +8,7 @@
 #include "amdgpu_plugin_util.h"
 #include "pages/pages.h"
 
-/* ---- contents that a program does not need ---- */
+/* ---- data that a program does not need ---- */
 
 /* Ranges, ascending and apart: of addresses, or of a pages file. */
 struct discard {
@@ -18,7 +18,7 @@ struct discard {
 
 /* What a process has declared; nothing where a table of its is wrong, with a warning. */
 void discard_read(pid_t pid, struct discard *ret);
-/* Adds to *ret what is in a BO whose contents begin at @file_off; BOs by ascending offset. 0 or -ENOMEM. */
+/* Adds to *ret what is in a BO whose data begin at @file_off; BOs by ascending offset. 0 or -ENOMEM. */
 int discard_in_bo(const struct discard *discard, const struct bo *bo, uint64_t file_off, struct discard *ret);
 void discard_done(struct discard *discard);
 
@@ -35,7 +35,7 @@ void pages_close(struct content_gpu *gpu);
 /* The result where there is no pages file: 0, or -ENOENT after fail(). */
 int pages_missing(const struct content_gpu *gpu);
 
-/* ---- progress of a copy of contents, for people and programs (KFD_PROGRESS) ---- */
+/* ---- progress of a copy of buffer data, for people and programs (KFD_PROGRESS) ---- */
 
 struct progress {
 	const char *stage; /* "dump", "restore" or "resume" */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sorts the BOs of processes by GPU, opens a render node and a pages file for each, and runs
- * the content engine. The render nodes are opened anew: the engine makes GEM handles and
+ * the copy engine. The render nodes are opened anew: the engine makes GEM handles and
  * mappings in them, which must never happen in a file of the dumped process.
  *
  * Those of one GPU are copied one after the other, and only their files are open: memory does not grow with the number of

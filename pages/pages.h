@@ -11,7 +11,7 @@
 #include "kernel/kernel.h"
 
 /*
- * Saves the contents of all BOs of all processes, whose dma-bufs are open, into one file for each process and GPU: those of
+ * Saves the data of all BOs of all processes, whose dma-bufs are open, into one file for each process and GPU: those of
  * different GPUs at the same time. Sets the states' checksums. @tally: as in content.h.
  */
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,

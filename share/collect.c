@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who holds which buffer: all BOs of the KFD and all GEM handles of the dumped processes, brought together by what
- * they name. What could not be made again is refused.
+ * they name. What cannot be recreated is refused.
  *
  * Nothing is changed in the files of the tasks, except that a handle whose buffer the KFD does not know gets a dma-buf,
  * which stays with the handle.
@@ -119,7 +119,7 @@ static int add_syncobjs(struct survey *survey, size_t number)
 #define USERPTR_OF_KFD (1ull << 63)
 #define GOOD_DOMAINS   ((uint64_t)(AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT | AMDGPU_GEM_DOMAIN_VRAM))
 
-/* Why such a handle cannot be made again; NULL: it can. */
+/* Why such a handle cannot be recreated; NULL: it can. */
 static const char *bad_handle(const struct gem_info *info, int mmap_error)
 {
 	if (info->domains & 0x40)

@@ -2,7 +2,7 @@
 /*
  * Who owns each buffer, and what it is to the others.
  *
- * The owner makes it at restore and has its contents: whoever allocated it from the KFD; where that one has freed it or
+ * The owner makes it at restore and has its data: whoever allocated it from the KFD; where that one has freed it or
  * is gone, any BO of the KFD on the buffer's own GPU; else a handle there. All checks come first: what is opened
  * afterwards would count as a reference.
  */

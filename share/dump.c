@@ -34,7 +34,7 @@ int share_begin(struct share_request *request, const struct driver_release *driv
 
 /*
  * Before Linux 6.8 each export makes a dma-buf of its own, whose references say nothing of the others. A BO that was
- * imported is somebody else's; one that was allocated can have got out by EXPORT_DMABUF. ROCm's allocations never look
+ * imported is another process'; one that was allocated can have got out by EXPORT_DMABUF. ROCm's allocations never look
  * like imports: they have one flag more. To be called first: these kernels warn in their log when a buffer is imported by
  * another dma-buf than its first.
  */

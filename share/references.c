@@ -14,7 +14,7 @@
  *   mapping of a KFD BO on a peer GPU                see peer_references()     -
  *
  * The kernel does not tell whether the KFD's own files have a handle. A further handle of the plugin's own, in a file of
- * its own, shows whether the object has any. What is left may be references of the KFD's own files, or of somebody else
+ * its own, shows whether the object has any. What is left may be references of the KFD's own files, or of an external holder
  * who took their place: that is settled by looking for the others (strangers.c). The plugin never imports a buffer into
  * the KFD: the KFD deletes the number of its own file's handle when such an import is freed, and the next buffer gets
  * that number.
@@ -380,8 +380,8 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 
 /*
  * 1: all references are explained; 0: not, and *verdict says how; -errno after fail(). Some references may be those of the
- * KFD's own files, or of a stranger. Where nobody in the dump has a handle, only a stranger's handle keeps the reference of
- * the object. Where somebody has one, or on another GPU, any holder may.
+ * KFD's own files, or of an external holder. Where nobody in the dump has a handle, only an external handle keeps the reference of
+ * the object. Where the dump has one, or on another GPU, any holder may.
  */
 static int judge(struct survey *survey, const struct buffer *buffer, const struct account *account,
 		 struct verdict *verdict)

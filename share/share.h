@@ -4,7 +4,7 @@
  *
  * All functions return 0, or -errno after fail(), if nothing else is said.
  *
- * At dump, share_dump_collect() finds out who holds what, and share_dump_decide() refuses what could not be made again, and
+ * At dump, share_dump_collect() finds out who holds what, and share_dump_decide() refuses what cannot be recreated, and
  * writes the rest into the states of the processes. At restore each task makes its own buffers and publishes them (share_make()); only then does it
  * wait for theirs (share_attach()), so that no cycle can form.
  */
@@ -54,7 +54,7 @@ void share_dump_done(struct survey *survey);
 /* The image of a file of request->files, by its place there: without_kfd_vm, and objects, which are borrowed. */
 struct render_image share_describe_file(const struct survey *survey, size_t file);
 
-/* Whether an open file of a task is the dma-buf of a buffer that comes back: its number, and nr_sharers. */
+/* Whether an open file of a task is the dma-buf of a buffer that is restored: its number, and nr_sharers. */
 bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);
 
 /* ---- suspend ---- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Processes that are not dumped: which buffers they have. Nothing is asked of them, of their files, or of file systems,
- * which may be somebody's and never answer.
+ * which may be remote and never answer.
  *
  * /proc tells their open dma-bufs, and debugfs the handles in each open file of a render node, and the buffers in its
  * address space, among them BOs of the KFD. What debugfs does not tell, any process may have that the KFD's sysfs shows on
