@@ -76,6 +76,7 @@ static struct model {
 	struct handle handles[NR_HANDLES];
 	bool shares_file;	/* a forked child has the render file, too */
 	bool is_ring_in_vmm;
+	bool is_unlisted; /* its handles, as before Linux 6.18 */
 	bool is_traced; /* by another command */
 	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
@@ -714,7 +715,12 @@ int drm_count_losses(int fd, uint32_t *ret)
 	return 0;
 }
 
-STUB(int, drm_count_objects, (int fd, uint32_t *ret), 0)
+int drm_count_objects(int fd, uint32_t *ret)
+{
+	*ret = models[0].is_unlisted ? 3 : 0;
+	return 0;
+}
+
 STUB(void, render_objects_done, (struct render_objects *objects), free(objects->mappings))
 
 /* ---- the render file ---- */
@@ -742,6 +748,8 @@ int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 	POINT();
 	*ret = NULL;
 	*ret_nr = 0;
+	if (model->is_unlisted)
+		return -EINVAL;
 	for (uint32_t i = 0; i < NR_HANDLES; i++)
 		if (model->handles[i].there)
 			array_add(*ret, *ret_nr, (struct gem_entry){ i, false });
@@ -1571,6 +1579,27 @@ TEST(a_buffer_stays_that_a_queue_needs_at_the_address_of_a_handle)
 	make_process();
 	model->is_ring_in_vmm = true;
 	expect_stay(KEPT_BY_QUEUES, 4 * PAGE);
+}
+
+static int suspend_and_say(void)
+{
+	int err = suspend_once();
+
+	return err || !strstr(log_now(), "VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: the kernel "
+					 "does not list the 3 handles of renderD128 before Linux 6.18");
+}
+
+TEST(that_the_kernel_lists_no_handles_is_said_and_what_they_may_be_of_stays)
+{
+	make_process();
+	model->is_unlisted = true;
+	model->alone[2] = model->alone[7] = false;
+	assert_int_equal(run(suspend_and_say, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_non_null(find_buffer(13));
+	assert_null(find_buffer(7));
+	assert_true(model->handles[4].there && model->handles[4].is_mapped[1]);
+	complete(0);
 }
 
 TEST(an_object_of_the_render_node_alone_is_counted)

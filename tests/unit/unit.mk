@@ -104,6 +104,7 @@ test_record_SRCS := suspend/record.c suspend/place.c suspend/resets.c kernel/sta
 test_record_LDFLAGS := $(foreach call,open mkdir rmdir unlink access rename fstatfs fstatvfs proc_status,-Wl,--wrap=$(call))
 test_move_SRCS := $(addprefix suspend/,move.c record.c place.c still.c resets.c) kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
 test_move_LDFLAGS := $(foreach call,list_numbers open mkdir rmdir unlink access rename kill proc_status,-Wl,--wrap=$(call))
+test_verbs_SRCS := tool/suspend.c tool/print.c
 test_follow_SRCS := tool/follow.c
 test_follow_LDFLAGS := -Wl,--wrap=usleep -Wl,--wrap=open -Wl,--wrap=monotonic_seconds
 test_devfilter_SRCS := kernel/devfilter.c
