@@ -16,7 +16,9 @@
 #include "suspend/suspend.h"
 #include "tool/commands.h"
 
-#define CGROUPS "/sys/fs/cgroup"
+#define CGROUPS	     "/sys/fs/cgroup"
+#define BACK_SECONDS 10 /* so long another command may have the processes that are to be taken back */
+#define BACK_USEC    100000
 
 static const char *environment(const char *name, void *arg)
 {
@@ -221,9 +223,11 @@ static int do_work(const struct suspend_work *work, bool *ret_half)
 static int take_back(const struct suspend_work *work)
 {
 	struct suspend_work back = *work;
+	double end = monotonic_seconds() + BACK_SECONDS;
 	struct suspend_result result = { 0 };
 	struct settings settings;
 	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
+	bool again = !err;
 
 	back.wait_seconds = 0;
 	if (work->verb == SUSPEND || work->verb == LOCK) {
@@ -233,8 +237,13 @@ static int take_back(const struct suspend_work *work)
 		back.verb = RESTORE;
 		back.target.id = 0;
 	}
-	if (!err)
+	while (again) {
 		err = do_verb(&back, &settings, &result);
+		/* Somebody traces them, who may be another command that brings them back. */
+		again = (err == -EPERM || err == -EAGAIN) && monotonic_seconds() < end && !usleep(BACK_USEC);
+		if (again)
+			fail_clear();
+	}
 	free(result.reports);
 	if (is_nothing(err))
 		return 0;

@@ -5,7 +5,7 @@
  * $FAILCALLS names a file with lines "POINT NTH ERRNO [TIMES]": the NTH call of this kind that the program or one of
  * its children makes fails with this error, without reaching the kernel, and so do the TIMES - 1 calls after it (0: all;
  * without: none). With KILL for ERRNO it is made, and the program is killed when it returns, with KILLALL its
- * children as well; with TERM the program and its parent get SIGTERM then. How often each point was called, and has failed, stands in the file's namesake FILE.counts, two numbers
+ * children as well; with TERM the program and its parent get SIGTERM then, with STOP a ptrace() stops the program. How often each point was called, and has failed, stands in the file's namesake FILE.counts, two numbers
  * of 64 bits for each line.
  */
 #include <dlfcn.h>
@@ -98,6 +98,7 @@ static const struct point *find_point(const char *name)
 #define KILL	-1
 #define KILLALL -2
 #define TERM	-3
+#define STOP	-4
 
 static int find_errno(const char *name)
 {
@@ -107,6 +108,8 @@ static int find_errno(const char *name)
 		return KILLALL;
 	if (!strcmp(name, "TERM"))
 		return TERM;
+	if (!strcmp(name, "STOP"))
+		return STOP;
 	for (int i = 1; i < 134; i++)
 		if (strerrorname_np(i) && !strcmp(strerrorname_np(i), name))
 			return i;
@@ -251,6 +254,8 @@ long ptrace(enum __ptrace_request request, ...)
 	r = next(request, pid, address, data);
 	if (err == KILL)
 		kill(getpid(), SIGKILL);
+	if (err == STOP)
+		raise(SIGSTOP);
 	if (err == TERM) {
 		kill(getppid(), SIGTERM);
 		kill(getpid(), SIGTERM);

@@ -23,6 +23,11 @@ is_whole() {
 	nothing_kept || fail "records are left: $(ls /run/amdgpu-checkpoint)"
 }
 
+# child_is STATE
+child_is() {
+	child=$(pgrep -P "$tool_pid") && grep -q "^State:.$1" "/proc/$child/status"
+}
+
 job_start "${small[@]}"
 job_picture
 
@@ -33,6 +38,25 @@ for ((n = 1; ; n += 1 + n / 3)); do
 	expect_progress
 done
 [ "$n" -gt 50 ] || fail "a suspend makes only $n calls"
+is_whole
+expect_unharmed
+
+# Another process traces the job when it is to be taken back, for two seconds.
+faults "sys:ptrace 40 STOP"
+"${faulty[@]}" "$top/build/amdgpu-checkpoint" suspend "${job_pids[@]}" >"$work/tool.out" 2>&1 &
+tool_pid=$!
+wait_until 20 child_is T || fail "the child makes fewer than 40 calls"
+perl -e '$| = 1; my $pid = 0 + shift; 1 while syscall(101, 0x4206, $pid, 0, 0); print "traces\n"; sleep 2' \
+	"${job_pids[0]}" >"$work/perl.out" & # PTRACE_SEIZE
+tracer=$!
+sleep 0.5
+kill -KILL "$child"
+{ wait "$tool_pid" || true; } 2>/dev/null
+grep -q 'was killed; the processes run again' "$work/tool.out" || fail "beside a tracer: $(<"$work/tool.out"); $(<"$work/perl.out")"
+kill "$tracer" 2>/dev/null || true
+{ wait "$tracer" || true; } 2>/dev/null
+faults
+echo "# the other process $(<"$work/perl.out")"
 is_whole
 expect_unharmed
 
