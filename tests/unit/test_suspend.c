@@ -2019,6 +2019,18 @@ TEST(one_of_several_that_are_suspended_can_be_resumed_alone)
 }
 
 /* A call that fails: either all is as before, or a resume brings it back. */
+TEST(several_processes_are_resumed_or_stay_suspended_whatever_fails)
+{
+	for (unsigned int at = 1, nr = 80; at <= nr; at++) {
+		make_processes(2);
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		run(resume_once, 0, at);
+		nr = now->nr_points > nr ? now->nr_points : nr;
+		expect_nothing_wrong(at);
+		complete(at);
+	}
+}
+
 TEST(any_failure_loses_nothing)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
