@@ -27,6 +27,8 @@ USERLAND_ENGINES+=",containerd,docker.io,docker-cli,tini-static,checkpointctl,jq
 USERLAND_ENGINES+=",python3-grpcio,python3-protobuf,protobuf-compiler,docker-registry,systemd-standalone-sysusers,systemd-standalone-tmpfiles"
 # criu 4.3, beside sid's other packages.
 USERLAND_EXPERIMENTAL="criu/experimental,libcompel1/experimental,libcriu2/experimental,python3-pycriu/experimental,xfsprogs,runc,crun,iptables"
+# Its first process is that of a pid namespace in the machine (tests/e2e/scenarios/suspend-systemd.sh).
+USERLAND_SYSTEMD="systemd,dbus-daemon"
 USERLAND_SLURM="slurmctld,slurmd,slurm-client,sudo,systemd-standalone-sysusers"
 
 PROGRAMS_DIR=$VM_DIR/../programs
@@ -41,11 +43,12 @@ recipe_userland() {
 		(cd "$PROGRAMS_DIR" && sha256sum -- drop-gpus write-model) ;;
 	engines) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_ROCM,$USERLAND_ENGINES" ;;
 	slurm) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_SLURM" ;;
+	systemd) echo "forky $USERLAND_BASE,$USERLAND_PLUGIN,$USERLAND_SYSTEMD" ;;
 	trixie) echo "trixie $USERLAND_BASE,$USERLAND_PLUGIN" ;;
 	bookworm) echo "bookworm $USERLAND_BASE,${USERLAND_PLUGIN/%t64}" ;;
 	experimental) echo "experimental $USERLAND_BASE,${USERLAND_PLUGIN/criu,/},$USERLAND_ROCM,$USERLAND_EXPERIMENTAL" ;;
 	*)
-		note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines slurm trixie bookworm experimental"
+		note "no userland is called '$1'; there are: forky (with ROCm's tools) hip programs engines slurm systemd trixie bookworm experimental"
 		return 1 ;;
 	esac
 }
