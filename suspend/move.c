@@ -270,11 +270,23 @@ static bool has_freed_handles(const struct process *process)
 	return false;
 }
 
+/* Only a resume here says that what had stayed in VRAM is lost. */
+static int check_resets(const struct record_head *head)
+{
+	uint32_t minor = head->report.reset_minor;
+	int err = minor ? 0 : resets_find(head, &minor);
+
+	return err || !minor ? err : refuse(head->pid, "is suspended, and the driver has reset its GPU since, by which what had stayed "
+						       "in VRAM is lost");
+}
+
 static int check_leaving(const struct suspend_dump *dump, const struct leaving *one, const int *pids, size_t nr, bool is_try)
 {
 	const struct record_head *head = &one->process.head;
 	int err = check_others(dump, head, pids, nr);
 
+	if (!err)
+		err = check_resets(head);
 	if (err)
 		return err;
 	if (has_freed_handles(&one->process))

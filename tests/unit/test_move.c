@@ -301,6 +301,7 @@ static void give_memory(struct process *process)
 	process->head.report.freed_bytes = BYTES;
 	process->head.nr_gpus = 1;
 	process->head.gpus[0].minor = MINOR;
+	process->head.gpus[0].losses = 1;
 	state->nr_devices = 1;
 	state->devices = calloc(1, sizeof(*state->devices));
 	state->devices[0].user_gpu_id = GPU;
@@ -314,7 +315,7 @@ static void give_memory(struct process *process)
 	process->goes = calloc(2, 1);
 	process->goes[1] = GOES;
 	process->vmas = calloc(1, sizeof(*process->vmas));
-	process->vmas[0].minor = MINOR;
+	process->vmas[0] = (struct suspend_vma){ .start = 4096, .end = 8192, .bo = 1, .minor = MINOR };
 	process->head.nr_vmas = 1;
 	process->handles = calloc(1, sizeof(*process->handles));
 	process->handles[0].bo = NO_BO;
@@ -490,6 +491,17 @@ static void stream(void)
 	images = -1;
 }
 
+/* The driver has reset the GPU since the suspend, and a resume that found no room has seen that. */
+static void be_reset(struct process *process)
+{
+	process->head.gpus[0].losses = 0;
+}
+
+static void note_reset(struct process *process)
+{
+	process->head.report.reset_minor = MINOR;
+}
+
 static void lose_records(void)
 {
 	struct record_head head;
@@ -514,6 +526,8 @@ static const struct refusal {
 	{ "freed_memory_of_vmm_is_refused", NULL, set_vmm, 2, false, "pid 4711: is suspended, and has freed memory of VMM" },
 	{ "data_that_are_missing_are_refused", lose_data, NULL, 2, false, "not there: amdgpu-pages-4711-1111.img" },
 	{ "data_that_are_cut_are_refused", cut_data, NULL, 2, false, "has 12295 bytes, and the buffers that were freed have 12296" },
+	{ "what_a_reset_has_taken_is_not_dumped", NULL, be_reset, 2, false, "pid 4711: is suspended, and the driver has reset its GPU" },
+	{ "a_reset_that_a_resume_has_seen_counts_as_well", NULL, note_reset, 2, false, "and the driver has reset its GPU since" },
 	{ "a_stream_has_no_room_for_data", stream, NULL, 2, false, "cannot go into a stream" },
 	{ "a_criu_that_does_not_ask_before_it_seizes_is_refused", NULL, NULL, 2, true, "by a frozen cgroup that it could not leave" },
 	{ "a_process_without_a_record_is_refused", lose_records, NULL, 2, false,

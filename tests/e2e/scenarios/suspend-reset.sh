@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# The driver resets the GPU while a job is suspended: state and resume say so, the memory comes back, and the job can end
+# The driver resets the GPU while a job is suspended: state and resume say so, a dump is refused, the memory comes back, and the job can end
 # gpus: 1xmi100
 # tier: all
 
@@ -17,6 +17,8 @@ done
 wait_until 60 had_resets 1 || fail "the driver does not reset the GPU"
 tool_run state "$pid"
 grep -q 'reset the GPU of renderD' "$work/tool.out" || fail "state does not tell of the reset: $(<"$work/tool.out")"
+dump_refused
+grep -q "pid $pid: is suspended, and the driver has reset its GPU" "$work/$criu_runs"-*.log || fail "the dump does not tell of the reset: $(criu_errors)"
 status=0
 tool_run resume "$pid" || status=$?
 [ "$status" -eq 3 ] || fail "resume ends with status $status: $(<"$work/tool.out")"
