@@ -459,13 +459,40 @@ static int load_parts(struct process *process, const uint8_t *data, uint64_t lef
 	return left || parts_crc(process) != process->head.parts_crc ? -EBADMSG : 0;
 }
 
+#define ENDS(text) memchr(text, '\0', sizeof(text))
+
+static bool is_fixed_sound(const struct record_head *head)
+{
+	return ENDS(head->boot) && ENDS(head->writer) && ENDS(head->dir) && ENDS(head->home);
+}
+
+/* An image may come from anywhere, and a CRC proves nothing: what is an index, a count or a size here. */
+static bool is_sound(const struct process *process)
+{
+	const struct record_head *head = &process->head;
+	const struct kfd_state *state = &process->gpu.state;
+	uint64_t bytes = LENGTH_PREFIX_BYTES;
+	bool ret = ENDS(head->follows) && head->nr_devices <= ARRAY_SIZE(head->gpus) && head->nr_gpus <= ARRAY_SIZE(head->gpus);
+
+	for (size_t i = 0; ret && i < head->nr_bos; i++)
+		ret = process->goes[i] <= GOES_NOT_AFTER_ALL && !add_overflows(bytes, state->bos[i].size, &bytes) &&
+		      state->bos[i].share.metadata_size <= KFD_METADATA_MAX;
+	for (size_t i = 0; ret && i < head->nr_vmas; i++)
+		ret = process->vmas[i].bo < head->nr_bos && process->vmas[i].start < process->vmas[i].end;
+	for (size_t i = 0; ret && i < head->nr_handles; i++)
+		ret = process->handles[i].bo == NO_BO || process->handles[i].bo < head->nr_bos;
+	for (size_t i = 0; ret && i < head->nr_mappings; i++)
+		ret = process->mappings[i].of < head->nr_handles;
+	return ret;
+}
+
 int record_load(const char *name, const uint8_t *data, size_t size, struct process *process)
 {
 	struct record_head *head = &process->head;
 	int err = size < RECORD_FIXED ? -EBADMSG : 0;
 
 	memcpy(head, data, size < sizeof(*head) ? size : sizeof(*head));
-	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || fixed_crc(head) != head->crc))
+	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || fixed_crc(head) != head->crc || !is_fixed_sound(head)))
 		err = -EBADMSG;
 	if (!err && head->version != VERSION)
 		return fail(-EOPNOTSUPP,
@@ -476,6 +503,8 @@ int record_load(const char *name, const uint8_t *data, size_t size, struct proce
 		err = -EBADMSG;
 	if (!err)
 		err = load_parts(process, data + sizeof(*head), size - sizeof(*head));
+	if (!err && !is_sound(process))
+		err = -EBADMSG;
 	if (err)
 		return fail(err, "image %s: is damaged: %m", name);
 	fill_state(head, &process->gpu.state);

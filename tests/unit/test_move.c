@@ -700,6 +700,85 @@ TEST(any_bit_of_a_record_is_refused_when_it_is_wrong)
 	suspend_restore_free(restore);
 }
 
+/* Records that no suspend writes, with all their CRCs right. */
+static void no_end_of_writer(struct process *process)
+{
+	memset(process->head.writer, 'w', sizeof(process->head.writer));
+}
+
+static void no_end_of_dir(struct process *process)
+{
+	memset(process->head.dir, 'd', sizeof(process->head.dir));
+}
+
+static void too_many_gpus(struct process *process)
+{
+	process->head.nr_gpus = ARRAY_SIZE(process->head.gpus) + 1;
+}
+
+static void unknown_going(struct process *process)
+{
+	process->goes[0] = GOES_NOT_AFTER_ALL + 1;
+}
+
+static void bytes_overflow(struct process *process)
+{
+	process->gpu.state.bos[0].size = UINT64_MAX;
+}
+
+static void too_much_metadata(struct process *process)
+{
+	process->gpu.state.bos[0].share.metadata_size = KFD_METADATA_MAX + 1;
+}
+
+static void vma_of_no_bo(struct process *process)
+{
+	process->vmas[0].bo = 2;
+}
+
+static void vma_of_no_bytes(struct process *process)
+{
+	process->vmas[0].end = process->vmas[0].start;
+}
+
+static void handle_of_no_bo(struct process *process)
+{
+	process->handles[0].bo = 2;
+}
+
+static void mapping_of_no_handle(struct process *process)
+{
+	free(process->mappings);
+	process->mappings = calloc(1, sizeof(*process->mappings));
+	process->mappings[0].of = process->head.nr_handles;
+	process->head.nr_mappings = 1;
+}
+
+TEST(a_record_that_is_not_sound_is_refused)
+{
+	void (*const how[])(struct process *) = { no_end_of_writer, no_end_of_dir, too_many_gpus, unknown_going, bytes_overflow,
+						  too_much_metadata, vma_of_no_bo, vma_of_no_bytes, handle_of_no_bo, mapping_of_no_handle };
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		struct process process = process_of(PID);
+		struct suspend_restore *restore = NULL;
+		int fd;
+
+		boot();
+		assert_int_equal(dump(), 0);
+		assert_int_equal(record_read(&process), 0);
+		how[i](&process);
+		fd = openat(images, "amdgpu-suspended-4711.img", O_WRONLY | O_TRUNC);
+		assert_int_equal(record_save(&process, fd), 0);
+		close(fd);
+		process_done(&process);
+		if (suspend_restore_read(&restore) != -EBADMSG)
+			fail_msg("record %zu is taken", i);
+		expect_text("image amdgpu-suspended-4711.img: is damaged");
+		suspend_restore_free(restore);
+	}
+}
+
 TEST(images_that_are_not_whole_are_refused)
 {
 	struct gpu_process image = { .state = { .pid = PID, .nr_records = 2 }, .is_suspended = true };
