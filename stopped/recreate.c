@@ -345,7 +345,7 @@ static int take_up(struct again *again, const struct queue_record *queue, const 
 		err = put_word(again, queue->write_address, write);
 	if (!err && is_compute(queue)) /* tests/hardware reads it */
 		pr_info("pid %d: queue %u on gpu %#x is at packet %" PRIu64 " instead of %" PRIu64 " (a ring has %" PRIu64
-			", and its MQD said %" PRIu64 ")\n",
+			", and its MQD had %" PRIu64 ")\n",
 			again->pid, queue->number, queue->gpu_id, read, before->read, ring_packets(queue), queue->counted);
 	if (err || write == read)
 		return err;

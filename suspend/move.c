@@ -295,7 +295,7 @@ static int check_leaving(const struct suspend_dump *dump, const struct leaving *
 	if (!is_try && criu_image_dir() < 0)
 		return refuse(head->pid, "is suspended, and the data of its freed buffers cannot go into a stream of images");
 	if (!is_try && !one->is_out && !head->report.is_held_by_signal)
-		return refuse(head->pid, "is suspended, and stands still by a frozen cgroup that it could not leave (criu 4.0 or "
+		return refuse(head->pid, "is suspended, and is held by a frozen cgroup that it could not leave (criu 4.0 or "
 					 "later is needed)");
 	return check_data(&one->process);
 }

@@ -301,7 +301,7 @@ int suspend_in_child(const struct suspend_work *asked)
 	}
 	if (!WIFEXITED(status))
 		return complain("was killed%s",
-				take_back(&work) ? ": run \"amdgpu-checkpoint resume\" to go on" :
+				take_back(&work) ? ": run \"amdgpu-checkpoint resume\" to continue" :
 				is_locking       ? "; the processes are locked" :
 						   "; the processes run again");
 	return WEXITSTATUS(status);

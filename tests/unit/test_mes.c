@@ -498,7 +498,7 @@ static const struct one {
 	  .err = -EBADMSG, .says = "do not fit its ring" },
 	{ "a long life costs no more than a ring", .read = 1000005, .write = 1000005, .is_of_runtime = true,
 	  .is_lower = 1000000, .ran = 5,
-	  .says = "is at packet 5 instead of 1000005 (a ring has 64, and its MQD said 1000005)" },
+	  .says = "is at packet 5 instead of 1000005 (a ring has 64, and its MQD had 1000005)" },
 	{ "a program that counts by itself keeps its count", .read = 1005, .write = 1005, .is_of_runtime = true,
 	  .size = PACKETS * 2, .ran = 1005 },
 	{ "an index that is promised stays", .read = 1005, .write = 1006, .is_of_runtime = true, .ran = 1005 },
