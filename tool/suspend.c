@@ -269,6 +269,18 @@ static int run_child(const struct suspend_work *work)
 	return status == TOOL_NOTHING ? status : print_finish(status);
 }
 
+/* What the caller does with signals is inherited: the child's status is needed here, and the end of its time there. */
+static void reset_signals(void)
+{
+	sigset_t alarms;
+
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+}
+
 int suspend_in_child(const struct suspend_work *asked)
 {
 	struct suspend_work work = *asked;
@@ -279,6 +291,7 @@ int suspend_in_child(const struct suspend_work *asked)
 	/* Who reads the answer may have ended, and a limit of the size of files is an error like others: no reason to die. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	reset_signals();
 	work.target.id = work.verb == SUSPEND || work.verb == LOCK || work.verb == CHECKPOINT ? suspend_new_id() : 0;
 	fflush(stdout);
 	child = fork();

@@ -74,19 +74,24 @@ STUB(int, resume_queues, (int pid), TOOL_BAD)
 
 static int pid = 7;
 
-static int run(int (*command)(const struct arguments *arguments), struct world with)
+static int run_here(int (*command)(const struct arguments *arguments), struct world with)
 {
 	const struct arguments arguments = { .pids = &pid, .nr_pids = 1 };
+
+	*world = with;
+	print_start(false);
+	return print_finish(command(&arguments));
+}
+
+static int run(int (*command)(const struct arguments *arguments), struct world with)
+{
 	pid_t child;
 	int status;
 
-	*world = with;
 	fflush(NULL);
 	child = fork();
-	if (!child) {
-		print_start(false);
-		_exit(print_finish(command(&arguments)));
-	}
+	if (!child)
+		_exit(run_here(command, with));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
@@ -177,6 +182,38 @@ TEST(when_the_time_is_over_the_processes_run)
 	assert_string_equal(world->calls, "lock resume(id)");
 	assert_int_equal(run(command_checkpoint, (struct world){ .signal = SIGALRM }), TOOL_BAD);
 	assert_string_equal(world->calls, "checkpoint unlock");
+}
+
+static void inherit(bool blocks)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	if (blocks)
+		sigprocmask(SIG_BLOCK, &set, NULL);
+	else
+		signal(SIGALRM, SIG_IGN);
+	signal(SIGCHLD, SIG_IGN);
+}
+
+/* A program that ignores or blocks signals hands that down to whom it starts. */
+TEST(what_the_caller_does_with_signals_does_not_matter)
+{
+	for (int blocks = 0; blocks < 2; blocks++) {
+		pid_t child;
+		int status;
+
+		fflush(NULL);
+		child = fork();
+		if (!child) {
+			inherit(blocks);
+			_exit(run_here(command_lock, (struct world){ .signal = SIGALRM }));
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, W_EXITCODE(TOOL_BAD, 0));
+		assert_string_equal(world->calls, "lock resume(id)");
+	}
 }
 
 UNIT_MAIN(begin, end)
