@@ -85,18 +85,19 @@ static int warn_unlisted(const struct process *process, const struct task_file *
 	return err;
 }
 
-/* Another process that has the file, too, could take a number of a handle meanwhile: those BOs stay. */
+/* Another process that has the file, too, could take a number of a handle meanwhile: those BOs stay. So they do where the
+ * command cannot see all processes of the machine. */
 static int check_holder(struct process *process, const struct task_file *file, size_t first)
 {
-	bool any = false;
+	bool any = false, sees_all = task_in_initial_pid_ns() > 0;
 	pid_t holder = 0;
 	int err = 0;
 
 	for (size_t i = first; i < process->head.nr_handles; i++)
 		any |= process->handles[i].bo != NO_BO && process->gpu.state.bos[process->handles[i].bo].is_alone;
-	if (any)
+	if (any && sees_all)
 		err = task_file_holder(process->head.pid, file->number, file->minor, &holder);
-	for (size_t i = first; !err && holder && i < process->head.nr_handles; i++)
+	for (size_t i = first; !err && (holder || !sees_all) && i < process->head.nr_handles; i++)
 		if (process->handles[i].bo != NO_BO)
 			process->gpu.state.bos[process->handles[i].bo].is_alone = false;
 	return err;

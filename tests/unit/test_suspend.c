@@ -108,6 +108,7 @@ static struct run {
 	unsigned int nr_points, die_at, fail_at, nr_holds;
 	unsigned int kill_at; /* the second process is killed */
 	bool no_room;
+	bool is_container; /* the command sees a pid namespace alone */
 	bool is_slow; /* copies take 30 s */
 	unsigned int timeout_seconds;
 	uint32_t reset_minor; /* of the last resume's report */
@@ -498,7 +499,7 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 }
 
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
-STUB(int, task_in_initial_pid_ns, (void), 1)
+STUB(int, task_in_initial_pid_ns, (void), !now->is_container)
 STUB(int, mount_memory, (const char *path), -EPERM)
 
 int task_find_mark(pid_t pid, int after)
@@ -1571,6 +1572,9 @@ TEST(buffers_stay_whose_render_file_another_process_has)
 {
 	make_process();
 	model->shares_file = true;
+	expect_stay(KEPT_BY_SHARING, (1 + 16 + 4) * PAGE);
+	make_process();
+	now->is_container = true;
 	expect_stay(KEPT_BY_SHARING, (1 + 16 + 4) * PAGE);
 }
 
