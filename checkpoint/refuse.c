@@ -157,15 +157,18 @@ int refuse_process(const struct gpu_process *process, const struct task_files *f
 		    "tries it anyway)", pid, state->nr_devices, nr);
 }
 
-/* criu saves such a timer, and fails when it makes it again: the kernel wants the thread. */
+/*
+ * criu before 4.3 saves such a timer, and fails when it makes it again: the kernel wants the thread. Later it makes one that
+ * tells nobody, which is what such a timer does.
+ */
 int refuse_timers(pid_t pid)
 {
 	pid_t tid = task_timer_of_ended_thread(pid);
 
-	if (!tid)
+	if (!tid || criu_running_hooks() > CRIU_HOOK_DUMP_FINISH)
 		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: has a POSIX timer for its thread %d, which has ended: criu saves such a timer and "
-		    "cannot restore it (KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid, tid);
+	return fail(-EOPNOTSUPP, "pid %d: has a POSIX timer for its thread %d, which has ended: criu before 4.3 saves such a timer "
+		    "and cannot restore it (KFD_RESTORABLE_CHECK=0 dumps it anyway)", pid, tid);
 }
 
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved)
