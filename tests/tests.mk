@@ -93,7 +93,11 @@ $(ROCM_NEWER): tests/interop/get-rocm
 RCCL := $(BUILD)/interop/rccl/version
 $(RCCL): tests/interop/get-rocm tests/interop/unpack-gpu
 	tests/interop/get-rocm $(@D) librccl1 librocm-smi64-7
-interop: $(EXISTING) $(ROCM_NEWER) $(RCCL)
+# rocRAND with its tests.
+ROCRAND := $(BUILD)/interop/rocrand/version
+$(ROCRAND): tests/interop/get-rocm
+	tests/interop/get-rocm $(@D) librocrand1 librocrand1-tests
+interop: $(EXISTING) $(ROCM_NEWER) $(RCCL) $(ROCRAND)
 .PHONY: interop
 
 # ---- what people run ----
