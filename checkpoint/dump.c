@@ -226,7 +226,7 @@ static bool is_forced(const struct dump *dump)
 	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
 }
 
-/* Adds the tasks without /dev/kfd that take part, too: each becomes a process by the first of its files that holds something. */
+/* Adds the tasks without /dev/kfd that take part, too: each becomes a process by its first file that holds something. */
 static int check_restorable(struct dump *dump)
 {
 	int err = 0;

@@ -69,7 +69,7 @@ static int find_candidates(struct gpu_search *search, size_t *ret_visible)
 	bool chosen = search->sysfs >= 0 && all_are_chosen(search), is_claimed[TOPOLOGY_MAX_NODES];
 
 	*ret_visible = 0;
-	/* Claims first: what was claimed and is not any more has its queues. What tasks of this restore have chosen is claimed by them. */
+	/* Claims first: what is no longer claimed has its queues. What tasks of this restore have chosen, they claim. */
 	for (unsigned int i = 0; !chosen && i < machine->nr_nodes; i++)
 		is_claimed[i] = topology_is_gpu(machine->nodes[i]) &&
 				match_choice_saved(&search->restore->shared->choices, topology_gpu_id(machine->nodes[i])) < 0 &&

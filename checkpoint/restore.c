@@ -118,7 +118,7 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
 
 	/* A page that tasks have in common is copied when the driver takes it; some drivers give up then. */
 	if (task->nr_ranges && !criu_restores_one_task())
-		err = cow_break(pid, &shared->ranges[task->first_range], task->nr_ranges);
+		err = memory_unshare(pid, &shared->ranges[task->first_range], task->nr_ranges);
 	if (err)
 		pr_warn("pid %d: not all pages of its SVM ranges could be written (%s): its queues cannot run if one is "
 			"still shared with another process\n",

@@ -153,7 +153,7 @@ static void begin_gpu(struct watch *watch, size_t i)
 	err = lanes_init(lanes, &watch->run, &watch->gpus[i], max_bytes);
 	watch->nr_begun++;
 	raise_to(&tally->most_bytes, atomic_fetch_add(&tally->buffer_bytes, lanes->staging_bytes) + lanes->staging_bytes);
-	/* A dump goes on: zeros leave holes. Without, a disk that is too small would show late. Some file systems tell no size. */
+	/* A dump goes on: zeros leave holes. Said now, since a full disk shows late. Some file systems tell no size. */
 	if (!err && watch->run.dump && !gpu->streaming && !fstatvfs(gpu->pages_fd, &fs) && fs.f_blocks &&
 	    (uint64_t)fs.f_bfree * fs.f_frsize < lanes->layout.file_bytes)
 		pr_warn("%s: the disk has no room for the %" PRIu64 " bytes of %s; zeros among them may still make it fit\n",

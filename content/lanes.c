@@ -401,7 +401,7 @@ static void close_lanes(struct lanes *lanes)
 	pagesio_done(&first->io);
 }
 
-/* All of a GPU, in the thread of its first lane. Where a file is not opened again or a thread is refused, fewer lanes do it. */
+/* All of a GPU, in the thread of its first lane. Where a file or a thread is refused, fewer lanes do it. */
 static void *first_lane(void *arg)
 {
 	struct lanes *lanes = arg;

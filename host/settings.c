@@ -195,7 +195,8 @@ static int parse_device_map(const char *text, struct settings *s)
 		if (parse_device_ref(trim(pair), &entry->saved) < 0 || parse_device_ref(trim(equal + 1), &entry->local) < 0)
 			return -EINVAL;
 		for (unsigned int i = 0; i < s->n_device_map; i++)
-			if (same_ref(&s->device_map[i].saved, &entry->saved) || same_ref(&s->device_map[i].local, &entry->local))
+			if (same_ref(&s->device_map[i].saved, &entry->saved) ||
+			    same_ref(&s->device_map[i].local, &entry->local))
 				return -EINVAL;
 		s->n_device_map++;
 	}

@@ -237,7 +237,7 @@ static uint32_t lowest_number(const struct plan *plan)
 static int add_queue(struct plan *plan, size_t i)
 {
 	const struct queue_record *queue = &plan->queues[i];
-	struct mes_step step = { .queue = i, .is_filler = true };
+	struct mes_step step = { .queue = i, .is_placeholder = true };
 	uint32_t doorbell = 0;
 	int err = 0;
 

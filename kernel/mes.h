@@ -49,7 +49,7 @@ int mes_cut(struct kfd_state *state, const struct topology *machine);
 struct mes_step {
 	size_t queue; /* whose memory and GPU it is made with */
 	uint32_t number;
-	bool is_filler; /* only takes the number until the others are there */
+	bool is_placeholder; /* only takes the number until the others are there */
 };
 
 /*

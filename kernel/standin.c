@@ -49,7 +49,7 @@ int standin_find(struct kfd_state *state, const struct topology *machine, const 
 	records_begin(state, &records);
 	while ((r = records_next_queue(&records, &queue)) > 0) {
 		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue.gpu_id);
-		struct filler standin = {
+		struct placeholder standin = {
 			.gpu_id = queue.gpu_id,
 			.handle = FIRST_NUMBER + state->nr_standins,
 			.address = queue.cwsr_address,
@@ -71,7 +71,7 @@ int standin_find(struct kfd_state *state, const struct topology *machine, const 
 }
 
 /* The render node that the KFD works with is open as long as RESTORE may need it. */
-static int clear(const struct kfd_state *state, const struct filler *standin)
+static int clear(const struct kfd_state *state, const struct placeholder *standin)
 {
 	struct drm_amdgpu_gem_va args = {
 		.operation = AMDGPU_VA_OP_CLEAR,

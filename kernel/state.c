@@ -74,7 +74,7 @@ uint64_t kfd_state_vram_needed(const struct kfd_state *state, uint32_t user_id)
 #define EVENT_SIZE   64u
 #define SVM_SIZE     24u
 #define SVM_ATTR     8u
-#define FILLER_BYTES 4096u
+#define PLACEHOLDER_BYTES 4096u
 #define SVM_COMMON_ATTRS 4u /* besides one for each device */
 
 enum object_kind { OBJECT_QUEUE, OBJECT_EVENT, OBJECT_SVM_RANGE };
@@ -378,7 +378,7 @@ bool records_map_bo(const struct kfd_state *state, size_t i, uint32_t gpu_id)
 	return false;
 }
 
-static int selection_init(const struct kfd_state *state, const bool *keep, size_t nr_fillers, struct kfd_state *ret)
+static int selection_init(const struct kfd_state *state, const bool *keep, size_t nr_placeholders, struct kfd_state *ret)
 {
 	*ret = (struct kfd_state){
 		.pid = state->pid,
@@ -387,7 +387,7 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 		.devices = state->devices,
 		.standins = state->standins,
 		.nr_standins = state->nr_standins,
-		.nr_bos = (uint32_t)nr_fillers,
+		.nr_bos = (uint32_t)nr_placeholders,
 	};
 	for (size_t i = 0; i < state->nr_records; i++)
 		ret->nr_bos += !keep || keep[i];
@@ -398,28 +398,28 @@ static int selection_init(const struct kfd_state *state, const bool *keep, size_
 	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
 }
 
-static void put_filler(const struct filler *filler, struct bo *bo, uint8_t *record)
+static void put_placeholder(const struct placeholder *placeholder, struct bo *bo, uint8_t *record)
 {
 	const uint64_t no_memory = RECORDS_NO_MEMORY;
-	bool is_mapped = filler->address;
+	bool is_mapped = placeholder->address;
 
 	*bo = (struct bo){
-		.addr = filler->address,
-		.size = is_mapped ? filler->size : FILLER_BYTES,
-		.gpu_id = filler->gpu_id,
+		.addr = placeholder->address,
+		.size = is_mapped ? placeholder->size : PLACEHOLDER_BYTES,
+		.gpu_id = placeholder->gpu_id,
 		.alloc_flags = (is_mapped ? KFD_IOC_ALLOC_MEM_FLAGS_USERPTR : KFD_IOC_ALLOC_MEM_FLAGS_GTT) |
 			       KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
 		.dmabuf_fd = KFD_NO_FD,
 	};
-	memcpy(record + BO_HANDLE_AT, &filler->handle, sizeof(filler->handle));
+	memcpy(record + BO_HANDLE_AT, &placeholder->handle, sizeof(placeholder->handle));
 	if (!is_mapped)
 		return;
 	memcpy(record, &no_memory, sizeof(no_memory));
-	memcpy(record + BO_MAPPED_AT, &filler->gpu_id, sizeof(filler->gpu_id));
+	memcpy(record + BO_MAPPED_AT, &placeholder->gpu_id, sizeof(placeholder->gpu_id));
 }
 
-int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
-		   struct kfd_state *ret)
+int records_select(const struct kfd_state *state, const bool *keep, const struct placeholder *placeholders,
+		   size_t nr_placeholders, struct kfd_state *ret)
 {
 	const uint8_t *from = state->priv_data + bos_at(state);
 	struct records records;
@@ -430,7 +430,7 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 	*ret = (struct kfd_state){ 0 };
 	if (err)
 		return err;
-	err = selection_init(state, keep, nr_fillers, ret);
+	err = selection_init(state, keep, nr_placeholders, ret);
 	if (err)
 		return err;
 	memcpy(ret->priv_data, state->priv_data, bos_at(state));
@@ -442,8 +442,8 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		memcpy(to, from, BO_RECORD_SIZE);
 		to += BO_RECORD_SIZE;
 	}
-	for (size_t i = 0; i < nr_fillers; i++, to += BO_RECORD_SIZE)
-		put_filler(&fillers[i], &ret->bos[nr++], to);
+	for (size_t i = 0; i < nr_placeholders; i++, to += BO_RECORD_SIZE)
+		put_placeholder(&placeholders[i], &ret->bos[nr++], to);
 	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
 	return 0;
 }

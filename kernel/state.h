@@ -70,7 +70,7 @@ struct bo {
 	struct kfd_share share; /* {}: nothing else names it */
 };
 
-struct filler;
+struct placeholder;
 
 /* The state of one process as the kernel gives and takes it. */
 struct kfd_state {
@@ -82,7 +82,7 @@ struct kfd_state {
 	struct bo *bos;
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
-	struct filler *standins; /* what RESTORE needs besides (driver.h) */
+	struct placeholder *standins; /* what RESTORE needs besides (driver.h) */
 	uint32_t nr_standins;
 	bool runtime_enabled; /* RUNTIME_ENABLE was called: the KFD tells the program of exceptions in its queues */
 };
@@ -266,7 +266,7 @@ uint32_t records_nr_mapped(const struct bo_record *bo);
 bool records_map_bo(const struct kfd_state *state, size_t i, uint32_t gpu_id);
 
 /* A BO that RESTORE makes besides: a small one in GTT, mapped nowhere, or one of no memory at an address of its GPU. */
-struct filler {
+struct placeholder {
 	uint32_t gpu_id; /* user gpu id */
 	uint32_t handle;
 	uint64_t address, size; /* bytes; address 0: mapped nowhere */
@@ -276,12 +276,12 @@ struct filler {
 #define RECORDS_NO_MEMORY (1ull << 56)
 
 /*
- * The state for a RESTORE of some BOs and fillers: the BOs of *state with keep[i] (NULL: all), then nr_fillers BOs with
- * the GPUs and numbers of fillers[]. *ret borrows devices and stand-ins of *state; the caller ends it with
- * records_selection_done(). 0 or -errno without a message.
+ * The state for a RESTORE of some BOs and placeholders: the BOs of *state with keep[i] (NULL: all), then
+ * nr_placeholders BOs with the GPUs and numbers of placeholders[]. *ret borrows devices and stand-ins of *state; the
+ * caller ends it with records_selection_done(). 0 or -errno without a message.
  */
-int records_select(const struct kfd_state *state, const bool *keep, const struct filler *fillers, size_t nr_fillers,
-		   struct kfd_state *ret);
+int records_select(const struct kfd_state *state, const bool *keep, const struct placeholder *placeholders,
+		   size_t nr_placeholders, struct kfd_state *ret);
 /* Hands over what RESTORE has made of the BOs. */
 void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_state *selection);
 void records_selection_done(struct kfd_state *selection);

@@ -297,7 +297,8 @@ static int read_attempt(const struct reader *rd, struct topology **ret)
 		bool alone = !t->nr_hidden && !topology_shares_device(t, node);
 
 		if (topology_may_be_partition(node))
-			topology_node_set(node, TOPOLOGY_SDMA_PARTITION, alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
+			topology_node_set(node, TOPOLOGY_SDMA_PARTITION,
+					  alone ? 0 : topology_get(node, TOPOLOGY_LOCATION_ID) & 7);
 	}
 	*ret = steal_ptr(t);
 	return 0;

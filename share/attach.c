@@ -22,7 +22,7 @@ void share_task_done(struct share_task *task)
 	for (size_t i = 0; i < task->nr_files; i++)
 		render_objects_done(&task->files[i].objects);
 	free(task->files);
-	free(task->fillers);
+	free(task->placeholders);
 	*task = (struct share_task){ 0 };
 }
 
@@ -80,12 +80,13 @@ static int import_bos(struct share_task *task, int kfd)
 			return fail(err, "gpu %#x: cannot import shared buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
 				    bo->share.buffer, bo->size);
 	}
-	for (size_t i = 0; !err && i < task->nr_fillers; i++) {
-		const struct filler *filler = &task->fillers[i];
+	for (size_t i = 0; !err && i < task->nr_placeholders; i++) {
+		const struct placeholder *placeholder = &task->placeholders[i];
 
-		err = kfd_free(kfd, kfd_handle(filler->gpu_id, filler->handle));
+		err = kfd_free(kfd, kfd_handle(placeholder->gpu_id, placeholder->handle));
 		if (err)
-			return fail(err, "gpu %#x: cannot free the number %u again: %m", filler->gpu_id, filler->handle);
+			return fail(err, "gpu %#x: cannot free the number %u again: %m", placeholder->gpu_id,
+				    placeholder->handle);
 	}
 	return err;
 }
@@ -179,7 +180,7 @@ static int attach_objects(const struct share_task *task, const struct share_file
 
 /* ---- offsets of what is not owned ---- */
 
-/* By a file of the GPU's render node that holds nothing of the task. The dump saves no mapping that does not begin where its buffer does. */
+/* By an empty file of the GPU's render node. The dump saves no mapping that does not begin where its buffer does. */
 static int find_offsets_on(const struct share_task *task, const struct gpu *gpu, const uint64_t *mapped)
 {
 	struct kfd_state *state = &task->image->state;

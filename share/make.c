@@ -18,7 +18,7 @@
 /* ---- numbers of the KFD ---- */
 
 /* From the highest number of each GPU down: the gaps below its last import. */
-static int find_fillers(struct share_task *task, const struct kfd_state *state)
+static int find_placeholders(struct share_task *task, const struct kfd_state *state)
 {
 	_cleanup_free_ struct bo_number *numbers = NULL;
 	bool has_import = false;
@@ -36,9 +36,9 @@ static int find_fillers(struct share_task *task, const struct kfd_state *state)
 				    state->pid, (uint32_t)handle, (uint32_t)(handle >> 32));
 		has_import |= state->bos[numbers[i].bo].share.kind == KFD_BO_IMPORT;
 		for (; has_import && from < handle; from++) {
-			struct filler filler = { .gpu_id = (uint32_t)(from >> 32), .handle = (uint32_t)from };
+			struct placeholder placeholder = { .gpu_id = (uint32_t)(from >> 32), .handle = (uint32_t)from };
 
-			if (array_add(task->fillers, task->nr_fillers, filler))
+			if (array_add(task->placeholders, task->nr_placeholders, placeholder))
 				return -ENOMEM;
 		}
 		has_import &= !is_lowest;
@@ -52,13 +52,13 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 {
 	_cleanup_free_ bool *keep = calloc((size_t)state->nr_bos + 1, sizeof(*keep));
 	struct kfd_state selection = { 0 };
-	int err = keep ? find_fillers(task, state) : -ENOMEM;
+	int err = keep ? find_placeholders(task, state) : -ENOMEM;
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < state->nr_records; i++)
 		keep[i] = state->bos[i].share.kind == KFD_BO_OWN;
-	err = records_select(state, keep, task->fillers, task->nr_fillers, &selection);
+	err = records_select(state, keep, task->placeholders, task->nr_placeholders, &selection);
 	if (err == -EPROTO)
 		fail(err, "the kernel's state of pid %u is not understood", state->pid);
 	if (!err)

@@ -15,7 +15,7 @@
  *
  * The kernel does not tell whether the KFD's own files have a handle. A further handle of the plugin's own, in a file of
  * its own, shows whether the object has any. What is left may be references of the KFD's own files, or of an external holder
- * who took their place: that is settled by looking for the others (strangers.c). The plugin never imports a buffer into
+ * who took their place: that is settled by looking for the others (externals.c). The plugin never imports a buffer into
  * the KFD: the KFD deletes the number of its own file's handle when such an import is freed, and the next buffer gets
  * that number.
  */
@@ -47,7 +47,7 @@ struct references {
 	dev_t device; /* of all dma-bufs */
 	struct descriptor *list; /* by inode, those of tasks first */
 	size_t nr;
-	struct strangers *strangers; /* NULL: they have not been looked for */
+	struct externals *externals; /* NULL: they have not been looked for */
 };
 
 /* ---- descriptors ---- */
@@ -211,7 +211,7 @@ void references_free(struct references *references)
 	if (!references)
 		return;
 	free(references->list);
-	strangers_free(references->strangers);
+	externals_free(references->externals);
 	free(references);
 }
 
@@ -406,14 +406,14 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 		return 0;
 	if (!rest)
 		return 1;
-	err = references->strangers ? 0 : strangers_read(survey, &references->strangers);
+	err = references->externals ? 0 : externals_read(survey, &references->externals);
 	if (err)
 		return err;
 	verdict->known = verdict->count - 1;
-	verdict->pid = strangers_find(references->strangers, buffer->holders->inode);
+	verdict->pid = externals_find(references->externals, buffer->holders->inode);
 	if (verdict->pid)
 		return 0;
-	verdict->pid = strangers_suspect(survey, references->strangers, buffer, account->nr_here[HOLDER_HANDLE] || far, far);
+	verdict->pid = externals_suspect(survey, references->externals, buffer, account->nr_here[HOLDER_HANDLE] || far, far);
 	verdict->is_suspect = verdict->pid;
 	return !verdict->pid;
 }
@@ -434,8 +434,8 @@ int references_check(struct survey *survey, const struct buffer *buffer)
 	int r;
 
 	while (!(r = judge(survey, buffer, &account, &verdict)) && monotonic_seconds() < end) {
-		strangers_free(survey->references->strangers);
-		survey->references->strangers = NULL;
+		externals_free(survey->references->externals);
+		survey->references->externals = NULL;
 		usleep(RECOUNT_US);
 	}
 	return r > 0 ? 0 : (r ? r : refuse(survey, buffer, &verdict));

@@ -115,14 +115,14 @@ struct share_file {
 	struct render_objects objects;
 };
 
-/* A task that shares. {} to begin with; fillers and files belong to share_task_done(). */
+/* A task that shares. {} to begin with; placeholders and files belong to share_task_done(). */
 struct share_task {
 	struct share_table *table;
 	const struct gpu *gpus;
 	size_t nr_gpus;
 	struct gpu_process *image;
-	struct filler *fillers; /* BOs of the KFD that hold numbers free */
-	size_t nr_fillers;
+	struct placeholder *placeholders; /* BOs of the KFD that hold numbers free */
+	size_t nr_placeholders;
 	struct share_file *files;
 	size_t nr_files;
 	bool attached;

@@ -188,23 +188,23 @@ int references_check(struct survey *survey, const struct buffer *buffer);
 /* Whether they are so now: 1; 0; -errno after fail(). Those of what was just freed may still be there. */
 int references_explain(struct survey *survey, const struct buffer *buffer);
 
-/* ---- processes that are not dumped (strangers.c) ---- */
+/* ---- processes that are not dumped (externals.c) ---- */
 
 /* What processes have that are not dumped. */
-struct strangers;
+struct externals;
 
-/* strangers_free() in any case. */
-int strangers_read(const struct survey *survey, struct strangers **ret);
-void strangers_free(struct strangers *strangers);
+/* externals_free() in any case. */
+int externals_read(const struct survey *survey, struct externals **ret);
+void externals_free(struct externals *externals);
 
 /* A process that has the buffer of this dma-buf, or 0. */
-pid_t strangers_find(const struct strangers *strangers, uint64_t inode);
+pid_t externals_find(const struct externals *externals, uint64_t inode);
 
 /*
  * A process that may have the buffer, of which that cannot be seen; or 0. @any: in whatever way, else only by a handle.
  * @far: on GPUs that the buffer is not of, too.
  */
-pid_t strangers_suspect(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+pid_t externals_suspect(const struct survey *survey, const struct externals *externals, const struct buffer *buffer,
 			bool any, bool far);
 
 /* ---- what is written down (decide.c) ---- */

@@ -15,7 +15,7 @@
  * write of it would do, with the same contents. 0 or -errno of the first page for which that failed, no message; the
  * others are written all the same.
  */
-int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr);
+int memory_unshare(pid_t pid, const struct svm_range *ranges, size_t nr);
 
 /* Memory that the caller may still use for such files. */
 struct memory_room {

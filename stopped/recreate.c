@@ -190,7 +190,7 @@ static int create(struct again *again, const struct mes_step *step)
 	};
 	uint32_t doorbell;
 	int64_t result = 0;
-	int err = step->is_filler ? 0 : sdma_slots_let_go(&again->slots, queue);
+	int err = step->is_placeholder ? 0 : sdma_slots_let_go(&again->slots, queue);
 
 	if (!err)
 		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_CREATE_QUEUE, &args, &result);
@@ -200,7 +200,7 @@ static int create(struct again *again, const struct mes_step *step)
 		return fail((int)result, "pid %d: queue %u on gpu %#x cannot be recreated: %m (CREATE_QUEUE)",
 			    again->pid, step->number, queue->gpu_id);
 	doorbell = kfd_doorbell(args.doorbell_offset);
-	if (args.queue_id == step->number && (step->is_filler || doorbell == queue->doorbell))
+	if (args.queue_id == step->number && (step->is_placeholder || doorbell == queue->doorbell))
 		return 0;
 	return fail(
 		-EBUSY,
@@ -221,7 +221,7 @@ static int create_all(struct again *again)
 		struct kfd_ioctl_destroy_queue_args args = { .queue_id = steps[i].number };
 		int64_t result = 0;
 
-		if (!steps[i].is_filler)
+		if (!steps[i].is_placeholder)
 			continue;
 		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args, &result);
 		if (!err && result)

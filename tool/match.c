@@ -54,7 +54,7 @@ static void print_products(const struct run *run, const struct topology *saved)
 
 /* ---- all ---- */
 
-/* As a dump asks it, of the GPUs that the saved ones would become; and whether buffers that are shared stay on GPUs with their ids. */
+/* As a dump asks it, of the GPUs that the saved ones would become; and whether shared buffers keep their gpu ids. */
 static int check_map(const struct run *run, const struct gpu_process *kfd, const struct match_map *map)
 {
 	struct kfd_criu_device_bucket devices[TOPOLOGY_MAX_NODES] = { 0 };

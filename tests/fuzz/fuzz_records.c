@@ -11,10 +11,10 @@
 #include "kernel/state.h"
 #include "fuzz.h"
 
-/* Every other BO and a filler: what comes out has records for just these. */
+/* Every other BO and a placeholder: what comes out has records for just these. */
 static void select_bos(struct kfd_state *state)
 {
-	const struct filler filler = { .gpu_id = 1, .handle = 7 };
+	const struct placeholder placeholder = { .gpu_id = 1, .handle = 7 };
 	struct bo bos[256] = { 0 };
 	struct kfd_state selection = { 0 };
 	struct bo_record record;
@@ -24,7 +24,7 @@ static void select_bos(struct kfd_state *state)
 	for (size_t i = 0; i < 256; i++)
 		keep[i] = i & 1;
 	state->bos = bos;
-	err = records_select(state, keep, &filler, 1, &selection);
+	err = records_select(state, keep, &placeholder, 1, &selection);
 	expect(!err || err == -EPROTO);
 	if (!err) {
 		expect(selection.nr_bos == state->nr_bos / 2 + 1);

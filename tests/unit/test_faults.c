@@ -805,8 +805,8 @@ int __wrap_uname(struct utsname *name)
 	return ret;
 }
 
-/* test_cow.c shows that it writes those. */
-int __wrap_cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
+/* test_unshare.c shows that it writes those. */
+int __wrap_memory_unshare(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		pages_written += ranges[i].size / 4096;

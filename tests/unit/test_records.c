@@ -276,10 +276,10 @@ TEST(pages_that_come_on_demand_are_known)
 	}
 }
 
-/* The imports are left out, and fillers come in. */
+/* The imports are left out, and placeholders come in. */
 TEST(bos_are_selected)
 {
-	const struct filler fillers[] = { { .gpu_id = 7, .handle = 5 }, { .gpu_id = 8, .handle = 1 } };
+	const struct placeholder placeholders[] = { { .gpu_id = 7, .handle = 5 }, { .gpu_id = 8, .handle = 1 } };
 	const bool keep[] = { true, false, true };
 	struct bo bos[3] = { { .size = 1 }, { .size = 2 }, { .size = 3 } };
 	struct kfd_state all, some;
@@ -302,7 +302,7 @@ TEST(bos_are_selected)
 	assert_int_equal(records_nr_mapped(&record), 1);
 	assert_int_equal(record.mapped_gpus[0], 7);
 	assert_int_equal(records_bo(&all, 3, &record), -EPROTO);
-	assert_int_equal(records_select(&all, keep, fillers, 2, &some), 0);
+	assert_int_equal(records_select(&all, keep, placeholders, 2, &some), 0);
 	assert_int_equal(some.nr_bos, 4);
 	assert_int_equal(some.priv_size, all.priv_size + 272);
 	assert_int_equal(some.bos[1].size, 3);
@@ -322,7 +322,7 @@ TEST(bos_are_selected)
 /* Each BO that was selected gets what RESTORE says of it; the others stay as they are. */
 TEST(results_go_to_the_bos_that_were_selected)
 {
-	const struct filler filler = { .gpu_id = 7, .handle = 5 };
+	const struct placeholder placeholder = { .gpu_id = 7, .handle = 5 };
 	const bool keep[] = { false, true, true };
 	struct bo bos[3] = { { .dmabuf_fd = 30 }, { .dmabuf_fd = 31 }, { .dmabuf_fd = 32 } };
 	struct fixture_records f;
@@ -331,7 +331,7 @@ TEST(results_go_to_the_bos_that_were_selected)
 	fill(&f);
 	all = fixture_state(&f);
 	all.bos = bos;
-	assert_int_equal(records_select(&all, keep, &filler, 1, &some), 0);
+	assert_int_equal(records_select(&all, keep, &placeholder, 1, &some), 0);
 	for (int i = 0; i < 3; i++) {
 		some.bos[i].restored_offset = 0x1000 * (uint64_t)(i + 1);
 		some.bos[i].dmabuf_fd = 50 + i;

@@ -26,7 +26,7 @@ test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
 test_share_collect_LDFLAGS := -Wl,--wrap=mmap
 test_share_collect_SRCS := share/collect.c share/files.c share/survey.c amdgpu_plugin_topology.c kernel/state.c
 test_share_dump_SRCS := share/alone.c share/dump.c share/survey.c amdgpu_plugin_topology.c
-test_references_SRCS := share/references.c share/strangers.c amdgpu_plugin_topology.c
+test_references_SRCS := share/references.c share/externals.c amdgpu_plugin_topology.c
 test_references_LDFLAGS := $(foreach call,fdinfo_value list_numbers open openat access readlink syscall,-Wl,--wrap=$(call))
 test_interop_SRCS := $(test_image_SRCS)
 test_interop_CFLAGS := -DSAMPLE_IMAGES='"$(BUILD)/images"'
@@ -42,8 +42,8 @@ test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=call_ioctl
 test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/state.c amdgpu_plugin_topology.c
-test_cow_SRCS := stopped/cow.c
-test_cow_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev
+test_unshare_SRCS := stopped/unshare.c
+test_unshare_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev
 test_exceptions_SRCS := checkpoint/exceptions.c kernel/state.c $(topology_SRCS)
 test_exceptions_LDFLAGS := -Wl,--wrap=ioctl
 test_driver_SRCS := kernel/driver.c
@@ -69,7 +69,7 @@ test_sdma_SRCS := content/sdma.c tests/unit/content_fixture.c $(fake_drm_SRCS)
 test_faults_SRCS := $(PLUGIN_SOURCES) $(BUILD)/proto/criu-amdgpu.pb-c.c tests/unit/fake_kfd.c tests/unit/fake_gem.c tests/unit/fake_calls.c \
 	$(fake_drm_SRCS) tests/unit/content_fixture.c
 test_faults_LDFLAGS := -rdynamic $(foreach call,read write pread pwrite ftruncate dup malloc calloc strdup reallocarray \
-	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname cow_break \
+	free close _exit __cxa_atexit kill access open openat fopen opendir readlink stat fstat statx ioctl mmap syscall getpid usage_read uname memory_unshare \
 	guard_start guard_end criu_task_has_ended,-Wl,--wrap=$(call))
 test_faults_LDLIBS = -ldl
 test_faults_forked_SRCS := $(test_faults_SRCS)

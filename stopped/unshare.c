@@ -107,7 +107,7 @@ static int write_all_pages(const struct task_memory *memory, FILE *maps, const s
 	return first_err;
 }
 
-int cow_break(pid_t pid, const struct svm_range *ranges, size_t nr)
+int memory_unshare(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
 	_cleanup_close_ int pagemap = proc_open(pid, "pagemap", O_RDONLY);
 	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };

@@ -180,7 +180,7 @@ FIXTURE_TEST(pages_of_ranges_become_the_tasks_own)
 
 	for (unsigned int i = 0; i < PAGES; i++)
 		assert_false(is_own(i));
-	assert_int_equal(cow_break(child, ranges, 2), 0);
+	assert_int_equal(memory_unshare(child, ranges, 2), 0);
 	for (unsigned int i = 0; i < PAGES; i++) {
 		assert_int_equal(is_own(i), i == 1 || (i >= 3 && i < SHARED));
 		assert_true(child_has_its_page(i));
@@ -194,7 +194,7 @@ FIXTURE_TEST(pages_that_are_elsewhere_become_its_own_too)
 	const struct svm_range range = { (uintptr_t)memory, PAGES * page, false };
 
 	swapped = 4;
-	assert_int_equal(cow_break(child, &range, 1), 0);
+	assert_int_equal(memory_unshare(child, &range, 1), 0);
 	swapped = -1;
 	assert_true(is_own(4));
 	assert_true(child_has_its_page(4));
@@ -207,7 +207,7 @@ FIXTURE_TEST(pages_that_were_shared_are_written_too)
 
 	assert_int_equal(madvise(memory, SHARED * page, MADV_DONTNEED), 0);
 	assert_true(is_own(1));
-	assert_int_equal(cow_break(child, &range, 1), 0);
+	assert_int_equal(memory_unshare(child, &range, 1), 0);
 	answer->asked = true;
 	while (!answer->given)
 		usleep(1000);
@@ -224,7 +224,7 @@ FIXTURE_TEST(a_page_that_cannot_be_read_does_not_keep_others_shared)
 	};
 
 	unreadable = 1;
-	assert_int_equal(cow_break(child, ranges, 2), -EFAULT);
+	assert_int_equal(memory_unshare(child, ranges, 2), -EFAULT);
 	for (unsigned int i = 0; i < PAGES; i++)
 		assert_int_equal(is_own(i), i < 5 && i != 1);
 	assert_true(child_has_its_page(1));
@@ -238,7 +238,7 @@ FIXTURE_TEST(ranges_may_be_in_any_order)
 		{ (uintptr_t)memory, page, false },
 	};
 
-	assert_int_equal(cow_break(child, ranges, 3), 0);
+	assert_int_equal(memory_unshare(child, ranges, 3), 0);
 	for (unsigned int i = 0; i < PAGES; i++)
 		assert_int_equal(is_own(i), i < 3 || i == 4);
 }
@@ -264,7 +264,7 @@ FIXTURE_TEST(many_ranges_in_many_mappings_are_walked_once)
 		area[i * size] = 1;
 	}
 	pages_written = pagemap_reads = 0;
-	assert_int_equal(cow_break(getpid(), ranges, MAPPINGS * RANGES_OF_MAPPING), 0);
+	assert_int_equal(memory_unshare(getpid(), ranges, MAPPINGS * RANGES_OF_MAPPING), 0);
 	assert_int_equal(pages_written, MAPPINGS);
 	assert_int_equal(pagemap_reads, MAPPINGS * RANGES_OF_MAPPING);
 	munmap(area, MAPPINGS * size);
@@ -277,7 +277,7 @@ FIXTURE_TEST(a_task_that_is_gone_is_an_error)
 
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	assert_true(cow_break(child, &range, 1) < 0);
+	assert_true(memory_unshare(child, &range, 1) < 0);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -19,13 +19,13 @@
 
 #define DRI	      "/sys/kernel/debug/dri"
 
-struct stranger {
+struct external {
 	uint64_t inode; /* of a dma-buf that it has, by whatever name */
 	pid_t pid;
 };
 
-struct strangers {
-	struct stranger *list; /* sorted by inode, when all are there */
+struct externals {
+	struct external *list; /* sorted by inode, when all are there */
 	size_t nr;
 	int *kfd_pids; /* processes of the KFD */
 	size_t nr_kfd_pids;
@@ -45,9 +45,9 @@ static bool is_in_dump(const struct survey *survey, pid_t pid)
 	return pid == getpid();
 }
 
-static int add_buffer_of_stranger(struct strangers *strangers, uint64_t inode, pid_t pid)
+static int add_external_buffer(struct externals *externals, uint64_t inode, pid_t pid)
 {
-	return array_add(strangers->list, strangers->nr, (struct stranger){ inode, pid });
+	return array_add(externals->list, externals->nr, (struct external){ inode, pid });
 }
 
 /* ---- open dma-bufs ---- */
@@ -58,7 +58,7 @@ static bool is_gone(int err)
 }
 
 /* @path: what /proc says of an open file. A dma-buf has the line "exp_name:". Its inode stands before. */
-static int add_if_dmabuf(struct strangers *strangers, pid_t pid, const char *link_path, const char *path)
+static int add_if_dmabuf(struct externals *externals, pid_t pid, const char *link_path, const char *path)
 {
 	static const char name[] = "/dmabuf:";
 	_cleanup_close_ int fd = -1;
@@ -77,10 +77,10 @@ static int add_if_dmabuf(struct strangers *strangers, pid_t pid, const char *lin
 		return -errno;
 	text[len] = '\0';
 	inode = strstr(text, "\nexp_name:") ? strstr(text, "\nino:") : NULL;
-	return inode ? add_buffer_of_stranger(strangers, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
+	return inode ? add_external_buffer(externals, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
-static int add_files_of_thread(struct strangers *strangers, pid_t pid, pid_t tid, size_t *ret_nr)
+static int add_files_of_thread(struct externals *externals, pid_t pid, pid_t tid, size_t *ret_nr)
 {
 	_cleanup_free_ int *fds = NULL;
 	char link[80], path[80];
@@ -91,14 +91,14 @@ static int add_files_of_thread(struct strangers *strangers, pid_t pid, pid_t tid
 	for (size_t i = 0; !err && i < *ret_nr; i++) {
 		snprintf(link, sizeof(link), "/proc/%d/task/%d/fd/%d", pid, tid, fds[i]);
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
-		err = add_if_dmabuf(strangers, pid, link, path);
+		err = add_if_dmabuf(externals, pid, link, path);
 		err = is_gone(err) ? 0 : err;
 	}
 	return is_gone(err) ? 0 : err;
 }
 
 /* Threads mostly have their files in common. Where the first one has ended, another one has them. */
-static int add_stranger(struct strangers *strangers, pid_t pid)
+static int add_external(struct externals *externals, pid_t pid)
 {
 	_cleanup_free_ int *tids = NULL;
 	size_t nr = 0, nr_files;
@@ -112,13 +112,13 @@ static int add_stranger(struct strangers *strangers, pid_t pid)
 		if (known && !syscall(SYS_kcmp, known, tids[i], KCMP_FILES, 0, 0))
 			continue;
 		nr_files = 0;
-		err = add_files_of_thread(strangers, pid, tids[i], &nr_files);
+		err = add_files_of_thread(externals, pid, tids[i], &nr_files);
 		known = !known && nr_files ? tids[i] : known;
 	}
 	return err;
 }
 
-static int read_other_processes(const struct survey *survey, struct strangers *strangers)
+static int read_other_processes(const struct survey *survey, struct externals *externals)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
@@ -127,11 +127,11 @@ static int read_other_processes(const struct survey *survey, struct strangers *s
 	if (err)
 		return fail(err, "cannot list /proc: %m");
 	for (size_t i = 0; i < nr; i++) {
-		err = is_in_dump(survey, pids[i]) ? 0 : add_stranger(strangers, pids[i]);
+		err = is_in_dump(survey, pids[i]) ? 0 : add_external(externals, pids[i]);
 		if (err == -ENOMEM)
 			return err;
-		if (err && !is_gone(err) && !strangers->hidden)
-			strangers->hidden = pids[i];
+		if (err && !is_gone(err) && !externals->hidden)
+			externals->hidden = pids[i];
 	}
 	return 0;
 }
@@ -168,7 +168,7 @@ static bool begins_client(const char *line)
 	return strlen(line) > 21 && !strncmp(line, "pid ", 4) && !strncmp(line + 12, " command ", 9);
 }
 
-static int read_handles(const struct survey *survey, struct strangers *strangers, FILE *f, struct clients *clients)
+static int read_handles(const struct survey *survey, struct externals *externals, FILE *f, struct clients *clients)
 {
 	char line[512];
 	int err = f ? 0 : -errno;
@@ -180,13 +180,13 @@ static int read_handles(const struct survey *survey, struct strangers *strangers
 		if (begins_client(line))
 			err = array_add(clients->pids, clients->nr, is_in_dump(survey, pid) ? 0 : pid);
 		else if (inode && clients->nr && clients->pids[clients->nr - 1])
-			err = add_buffer_of_stranger(strangers, inode, clients->pids[clients->nr - 1]);
+			err = add_external_buffer(externals, inode, clients->pids[clients->nr - 1]);
 	}
 	return err ? err : ferror(f) ? -EIO : 0;
 }
 
 /* "pid:7\tProcess:NAME ..." begins an address space. They are in the same order, and may be named by a thread that has ended. */
-static int read_spaces(struct strangers *strangers, FILE *f, const struct clients *clients)
+static int read_spaces(struct externals *externals, FILE *f, const struct clients *clients)
 {
 	size_t nr = 0;
 	char line[512];
@@ -200,24 +200,24 @@ static int read_spaces(struct strangers *strangers, FILE *f, const struct client
 		else if (inode && (!nr || nr > clients->nr))
 			err = -EAGAIN;
 		else if (inode && clients->pids[nr - 1])
-			err = add_buffer_of_stranger(strangers, inode, clients->pids[nr - 1]);
+			err = add_external_buffer(externals, inode, clients->pids[nr - 1]);
 	}
 	return err ? err : ferror(f) ? -EIO : nr == clients->nr ? 0 : -EAGAIN;
 }
 
 /* The files that are open have to be the same before and after, to know the address spaces by their place. */
-static int read_gpu(const struct survey *survey, struct strangers *strangers, int dir, const char *gpu)
+static int read_gpu(const struct survey *survey, struct externals *externals, int dir, const char *gpu)
 {
 	_cleanup_fclose_ FILE *handles = open_text(dir, gpu, "amdgpu_gem_info"), *spaces = NULL, *again = NULL;
 	struct clients clients = { 0 }, after = { 0 };
-	int err = read_handles(survey, strangers, handles, &clients);
+	int err = read_handles(survey, externals, handles, &clients);
 
-	if (!err && strangers->tells_bos && clients.nr) {
+	if (!err && externals->tells_bos && clients.nr) {
 		spaces = open_text(dir, gpu, "amdgpu_vm_info");
-		strangers->tells_bos = !read_spaces(strangers, spaces, &clients);
-		again = strangers->tells_bos ? open_text(dir, gpu, "amdgpu_gem_info") : NULL;
-		if (strangers->tells_bos)
-			strangers->tells_bos = !read_handles(survey, strangers, again, &after) && after.nr == clients.nr &&
+		externals->tells_bos = !read_spaces(externals, spaces, &clients);
+		again = externals->tells_bos ? open_text(dir, gpu, "amdgpu_gem_info") : NULL;
+		if (externals->tells_bos)
+			externals->tells_bos = !read_handles(survey, externals, again, &after) && after.nr == clients.nr &&
 					       !memcmp(after.pids, clients.pids, after.nr * sizeof(*after.pids));
 	}
 	free(clients.pids);
@@ -241,7 +241,7 @@ static bool has_imports(int dir)
 }
 
 /* Each GPU has a directory, and links to it. Without any, or with one that cannot be read, nothing is proven. */
-static void read_debugfs(const struct survey *survey, struct strangers *strangers)
+static void read_debugfs(const struct survey *survey, struct externals *externals)
 {
 	_cleanup_close_ int root = -1, fd = open(DRI, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -257,15 +257,15 @@ static void read_debugfs(const struct survey *survey, struct strangers *stranger
 	if (!dir)
 		return;
 	steal_fd(&fd);
-	strangers->tells_bos = !has_imports(dirfd(dir));
+	externals->tells_bos = !has_imports(dirfd(dir));
 	while (!err && (entry = readdir(dir))) {
 		err = entry->d_type == DT_DIR && *entry->d_name != '.' ?
-			      read_gpu(survey, strangers, dirfd(dir), entry->d_name) : -ENOENT;
+			      read_gpu(survey, externals, dirfd(dir), entry->d_name) : -ENOENT;
 		nr += !err;
 		err = err == -ENOENT ? 0 : err;
 	}
-	strangers->tells_handles = nr && !err;
-	strangers->tells_bos &= strangers->tells_handles;
+	externals->tells_handles = nr && !err;
+	externals->tells_bos &= externals->tells_handles;
 }
 
 /*
@@ -283,85 +283,85 @@ static bool is_criu(pid_t pid)
 }
 
 /* The plugin is one of them. In a pid namespace sysfs has other pids, of which only the number says something. */
-static int read_kfd(const struct survey *survey, struct strangers *strangers)
+static int read_kfd(const struct survey *survey, struct externals *externals)
 {
 	const struct share_request *request = survey->request;
 	size_t nr = 0, nr_listed = 0, nr_ours = 1;
-	int err = list_numbers(AT_FDCWD, KFD_PROCESSES, &strangers->kfd_pids, &nr_listed);
+	int err = list_numbers(AT_FDCWD, KFD_PROCESSES, &externals->kfd_pids, &nr_listed);
 
 	if (err)
 		return fail(err, "cannot list the processes of the KFD: %m");
 	for (size_t i = 0; i < request->nr_processes; i++)
 		nr_ours += !request->processes[i]->file.minor;
 	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
-		if (!strangers->knows_pids || !(is_in_dump(survey, strangers->kfd_pids[i]) || is_criu(strangers->kfd_pids[i])))
-			strangers->kfd_pids[nr++] = strangers->kfd_pids[i];
-	strangers->nr_kfd_pids = nr;
+		if (!externals->knows_pids || !(is_in_dump(survey, externals->kfd_pids[i]) || is_criu(externals->kfd_pids[i])))
+			externals->kfd_pids[nr++] = externals->kfd_pids[i];
+	externals->nr_kfd_pids = nr;
 	return 0;
 }
 
 /* ---- all ---- */
 
-int strangers_read(const struct survey *survey, struct strangers **ret)
+int externals_read(const struct survey *survey, struct externals **ret)
 {
-	struct strangers *strangers = *ret = calloc(1, sizeof(*strangers));
-	int err = strangers ? read_other_processes(survey, strangers) : -ENOMEM;
+	struct externals *externals = *ret = calloc(1, sizeof(*externals));
+	int err = externals ? read_other_processes(survey, externals) : -ENOMEM;
 
 	if (err)
 		return err;
-	strangers->knows_pids = task_in_initial_pid_ns() > 0;
-	err = read_kfd(survey, strangers);
+	externals->knows_pids = task_in_initial_pid_ns() > 0;
+	err = read_kfd(survey, externals);
 	if (err)
 		return err;
-	if (strangers->knows_pids)
-		read_debugfs(survey, strangers);
-	if (strangers->nr)
-		qsort(strangers->list, strangers->nr, sizeof(*strangers->list), compare_u64);
+	if (externals->knows_pids)
+		read_debugfs(survey, externals);
+	if (externals->nr)
+		qsort(externals->list, externals->nr, sizeof(*externals->list), compare_u64);
 	return 0;
 }
 
-void strangers_free(struct strangers *strangers)
+void externals_free(struct externals *externals)
 {
-	if (!strangers)
+	if (!externals)
 		return;
-	free(strangers->list);
-	free(strangers->kfd_pids);
-	free(strangers);
+	free(externals->list);
+	free(externals->kfd_pids);
+	free(externals);
 }
 
-pid_t strangers_find(const struct strangers *strangers, uint64_t inode)
+pid_t externals_find(const struct externals *externals, uint64_t inode)
 {
-	const struct stranger *found = NULL;
+	const struct external *found = NULL;
 
-	if (strangers->nr)
-		found = bsearch(&inode, strangers->list, strangers->nr, sizeof(*found), compare_u64);
+	if (externals->nr)
+		found = bsearch(&inode, externals->list, externals->nr, sizeof(*found), compare_u64);
 	return found ? found->pid : 0;
 }
 
 /* A process of the KFD that uses the GPU with a render minor; 0: any GPU. */
-static pid_t find_user(const struct survey *survey, const struct strangers *strangers, uint32_t minor)
+static pid_t find_user(const struct survey *survey, const struct externals *externals, uint32_t minor)
 {
 	const struct topology *machine = survey->request->machine;
 	char path[96];
 
-	for (size_t i = 0; i < strangers->nr_kfd_pids; i++)
+	for (size_t i = 0; i < externals->nr_kfd_pids; i++)
 		for (unsigned int node = 0; node < machine->nr_nodes; node++) {
 			if (!topology_is_gpu(machine->nodes[node]) ||
 			    (minor && !survey_same_device(survey, topology_minor(machine->nodes[node]), minor)))
 				continue;
-			snprintf(path, sizeof(path), KFD_PROCESSES "/%d/vram_%u", strangers->kfd_pids[i],
+			snprintf(path, sizeof(path), KFD_PROCESSES "/%d/vram_%u", externals->kfd_pids[i],
 				 topology_gpu_id(machine->nodes[node]));
 			if (!access(path, F_OK))
-				return strangers->kfd_pids[i];
+				return externals->kfd_pids[i];
 		}
 	return 0;
 }
 
-pid_t strangers_suspect(const struct survey *survey, const struct strangers *strangers, const struct buffer *buffer,
+pid_t externals_suspect(const struct survey *survey, const struct externals *externals, const struct buffer *buffer,
 			bool any, bool far)
 {
-	bool is_told = any ? strangers->tells_bos : strangers->tells_handles || !strangers->knows_pids;
-	pid_t pid = is_told ? 0 : find_user(survey, strangers, far ? 0 : buffer->minor);
+	bool is_told = any ? externals->tells_bos : externals->tells_handles || !externals->knows_pids;
+	pid_t pid = is_told ? 0 : find_user(survey, externals, far ? 0 : buffer->minor);
 
-	return pid || !any ? pid : strangers->hidden;
+	return pid || !any ? pid : externals->hidden;
 }
