@@ -32,28 +32,6 @@ struct watch {
 	double logged, next_look;
 };
 
-static int watch_init(struct watch *watch, const struct content_options *options, size_t nr_gpus, bool dump)
-{
-	pthread_condattr_t attr;
-
-	watch->options = *options;
-	watch->options.tally = options->tally ?: &watch->own_tally;
-	watch->options.progress_ms = options->progress_ms ?: PROGRESS_MS;
-	watch->logged = monotonic_seconds();
-	watch->next_look = watch->logged + watch->options.progress_ms / 1e3;
-	watch->lanes = calloc(nr_gpus, sizeof(*watch->lanes));
-	watch->is_waiting = calloc(nr_gpus, sizeof(*watch->is_waiting));
-	watch->run.dump = dump;
-	watch->run.nr_gpus = nr_gpus;
-	watch->run.fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
-	pthread_mutex_init(&watch->run.lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&watch->run.ended, &attr);
-	pthread_condattr_destroy(&attr);
-	return watch->lanes && watch->is_waiting ? 0 : -ENOMEM;
-}
-
 static void watch_done(struct watch *watch)
 {
 	free(watch->lanes);
@@ -234,22 +212,36 @@ static void run_gpus(struct watch *watch)
 
 static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
 {
-	struct watch watch = { .gpus = gpus };
+	struct watch watch = { .options = *options, .gpus = gpus, .logged = monotonic_seconds() };
+	struct content_run *run = &watch.run;
+	pthread_condattr_t attr;
 	int err;
 
 	if (!nr_gpus)
 		return 0;
-	err = watch_init(&watch, options, nr_gpus, dump);
-	if (err) {
+	watch.options.tally = options->tally ?: &watch.own_tally;
+	watch.options.progress_ms = options->progress_ms ?: PROGRESS_MS;
+	watch.next_look = watch.logged + watch.options.progress_ms / 1e3;
+	watch.lanes = calloc(nr_gpus, sizeof(*watch.lanes));
+	watch.is_waiting = calloc(nr_gpus, sizeof(*watch.is_waiting));
+	run->dump = dump;
+	run->nr_gpus = nr_gpus;
+	run->fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&run->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	if (!watch.lanes || !watch.is_waiting) {
 		watch_done(&watch);
-		return fail(err, "copying the buffer data of %zu GPUs: %m", nr_gpus);
+		return fail(-ENOMEM, "copying the buffer data of %zu GPUs: %m", nr_gpus);
 	}
 	fail_clear();
 	run_gpus(&watch);
 	err = atomic_load(&watch.run.err);
 	fail_clear();
-	if (err && watch.run.error_text[0])
-		fail(err, "%s", watch.run.error_text);
+	if (err && run->error_text[0])
+		fail(err, "%s", run->error_text);
 	watch_done(&watch);
 	return err;
 }

@@ -234,45 +234,40 @@ static uint32_t lowest_number(const struct plan *plan)
 	return number;
 }
 
-static int add_queue(struct plan *plan, size_t i)
-{
-	const struct queue_record *queue = &plan->queues[i];
-	struct mes_step step = { .queue = i, .is_placeholder = true };
-	uint32_t doorbell = 0;
-	int err = 0;
-
-	/* Programs end compute queues rather than SDMA queues: one on the same GPU had the number, if there is one. */
-	for (size_t k = plan->nr; k-- > 0;)
-		if (!plan->queues[k].is_restored && plan->queues[k].type == QUEUE_TYPE_COMPUTE &&
-		    plan->queues[k].gpu_id == queue->gpu_id)
-			step.queue = k;
-	for (step.number = lowest_number(plan); !err && step.number < queue->number; step.number = lowest_number(plan))
-		err = array_add(plan->steps, plan->nr_steps, step);
-	if (err)
-		return err;
-	/* Doorbells of compute queues on a GPU are taken from 0 on, each by one step. */
-	for (size_t k = 0; k < plan->nr_steps; k++) {
-		const struct queue_record *earlier = &plan->queues[plan->steps[k].queue];
-
-		doorbell += earlier->gpu_id == queue->gpu_id && earlier->type == QUEUE_TYPE_COMPUTE;
-	}
-	if (queue->type == QUEUE_TYPE_COMPUTE && queue->doorbell != doorbell)
-		return fail(
-			-EOPNOTSUPP,
-			"queue %u on gpu %#x: it has doorbell %u and would get %u when it is recreated, because earlier queues "
-			"have ended: let the program end this queue, or restart it",
-			queue->number, queue->gpu_id, queue->doorbell, doorbell);
-	step = (struct mes_step){ .queue = i, .number = queue->number };
-	return array_add(plan->steps, plan->nr_steps, step);
-}
-
 int mes_plan(const struct queue_record *queues, size_t nr, struct mes_step **ret, size_t *ret_nr)
 {
 	struct plan plan = { .queues = queues, .nr = nr };
 	int err = 0;
 
-	for (size_t i = 0; !err && i < nr; i++)
-		err = queues[i].is_restored ? 0 : add_queue(&plan, i);
+	for (size_t i = 0; !err && i < nr; i++) {
+		const struct queue_record *queue = &queues[i];
+		bool is_compute = queue->type == QUEUE_TYPE_COMPUTE;
+		struct mes_step step = { .queue = i, .is_placeholder = true };
+		uint32_t doorbell = 0;
+
+		if (queue->is_restored)
+			continue;
+		/* Programs end compute queues rather than SDMA queues: one on the same GPU had the number, if there is one. */
+		for (size_t k = nr; k-- > 0;)
+			if (!queues[k].is_restored && queues[k].type == QUEUE_TYPE_COMPUTE && queues[k].gpu_id == queue->gpu_id)
+				step.queue = k;
+		while (!err && (step.number = lowest_number(&plan)) < queue->number)
+			err = array_add(plan.steps, plan.nr_steps, step);
+		/* Doorbells of compute queues on a GPU are taken from 0 on, each by one step. */
+		for (size_t k = 0; k < plan.nr_steps; k++) {
+			const struct queue_record *earlier = &queues[plan.steps[k].queue];
+
+			doorbell += earlier->gpu_id == queue->gpu_id && earlier->type == QUEUE_TYPE_COMPUTE;
+		}
+		if (!err && is_compute && queue->doorbell != doorbell)
+			err = fail(-EOPNOTSUPP,
+				   "queue %u on gpu %#x: it has doorbell %u and would get %u when it is recreated, because earlier "
+				   "queues have ended: let the program end this queue, or restart it",
+				   queue->number, queue->gpu_id, queue->doorbell, doorbell);
+		step = (struct mes_step){ .queue = i, .number = queue->number };
+		if (!err)
+			err = array_add(plan.steps, plan.nr_steps, step);
+	}
 	if (err) {
 		free(plan.steps);
 		return err;

@@ -378,26 +378,6 @@ bool records_map_bo(const struct kfd_state *state, size_t i, uint32_t gpu_id)
 	return false;
 }
 
-static int selection_init(const struct kfd_state *state, const bool *keep, size_t nr_placeholders, struct kfd_state *ret)
-{
-	*ret = (struct kfd_state){
-		.pid = state->pid,
-		.nr_devices = state->nr_devices,
-		.nr_objects = state->nr_objects,
-		.devices = state->devices,
-		.standins = state->standins,
-		.nr_standins = state->nr_standins,
-		.nr_bos = (uint32_t)nr_placeholders,
-	};
-	for (size_t i = 0; i < state->nr_records; i++)
-		ret->nr_bos += !keep || keep[i];
-	ret->nr_records = ret->nr_bos;
-	ret->priv_size = state->priv_size - (uint64_t)BO_RECORD_SIZE * state->nr_records + (uint64_t)BO_RECORD_SIZE * ret->nr_bos;
-	ret->bos = kfd_bos_new(ret->nr_bos);
-	ret->priv_data = calloc(1, ret->priv_size);
-	return ret->bos && ret->priv_data ? 0 : -ENOMEM;
-}
-
 static void put_placeholder(const struct placeholder *placeholder, struct bo *bo, uint8_t *record)
 {
 	const uint64_t no_memory = RECORDS_NO_MEMORY;
@@ -430,9 +410,23 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 	*ret = (struct kfd_state){ 0 };
 	if (err)
 		return err;
-	err = selection_init(state, keep, nr_placeholders, ret);
-	if (err)
-		return err;
+	*ret = (struct kfd_state){
+		.pid = state->pid,
+		.nr_devices = state->nr_devices,
+		.nr_objects = state->nr_objects,
+		.devices = state->devices,
+		.standins = state->standins,
+		.nr_standins = state->nr_standins,
+		.nr_bos = (uint32_t)nr_placeholders,
+	};
+	for (size_t i = 0; i < state->nr_records; i++)
+		ret->nr_bos += !keep || keep[i];
+	ret->nr_records = ret->nr_bos;
+	ret->priv_size = state->priv_size - (uint64_t)BO_RECORD_SIZE * state->nr_records + (uint64_t)BO_RECORD_SIZE * ret->nr_bos;
+	ret->bos = kfd_bos_new(ret->nr_bos);
+	ret->priv_data = calloc(1, ret->priv_size);
+	if (!ret->bos || !ret->priv_data)
+		return -ENOMEM;
 	memcpy(ret->priv_data, state->priv_data, bos_at(state));
 	to = ret->priv_data + bos_at(state);
 	for (size_t i = 0; i < state->nr_records; i++, from += BO_RECORD_SIZE) {

@@ -153,15 +153,6 @@ static bool is_peer_link(const struct topology_link *link)
 	return !(link->has_flags && (link->flags & TOPOLOGY_LINK_FLAG_NO_P2P_DMA));
 }
 
-static struct link_demand as_demand(const struct topology_link *link)
-{
-	struct link_demand demand = { .rank = link_rank(link), .has_flags = link->has_flags, .flags = link->flags };
-
-	if (demand.rank == LINK_XGMI && link->has_bandwidth)
-		demand.max_bandwidth = link->max_bandwidth;
-	return demand;
-}
-
 static bool is_better(const struct link_demand *a, const struct link_demand *b)
 {
 	return a->rank != b->rank ? a->rank > b->rank : a->max_bandwidth > b->max_bandwidth;
@@ -173,9 +164,12 @@ static struct link_demand best_link(const struct topology_node *from, unsigned i
 	struct link_demand best = { .rank = LINK_NONE };
 
 	for (unsigned int i = 0; i < from->nr_links; i++) {
-		struct link_demand demand = as_demand(&from->links[i]);
+		const struct topology_link *link = &from->links[i];
+		struct link_demand demand = { .rank = link_rank(link), .has_flags = link->has_flags, .flags = link->flags };
 
-		if (from->links[i].to == (int)to && (!peer || is_peer_link(&from->links[i])) &&
+		if (demand.rank == LINK_XGMI && link->has_bandwidth)
+			demand.max_bandwidth = link->max_bandwidth;
+		if (link->to == (int)to && (!peer || is_peer_link(link)) &&
 		    is_better(&demand, &best))
 			best = demand;
 	}
