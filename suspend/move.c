@@ -173,11 +173,20 @@ static bool all_threads_stopped(pid_t pid)
 	return ret;
 }
 
-static void wait_until_stopped(pid_t pid)
+/* By somebody else, who has to thaw it before a signal can stop it. */
+static bool is_frozen(pid_t pid)
 {
-	double end = monotonic_seconds() + STOP_SECONDS;
+	char path[PATH_MAX];
+	bool more = cgroup_of(pid, path), ret = false;
 
-	while (!all_threads_stopped(pid) && monotonic_seconds() < end)
+	for (; more && !ret; more = cgroup_above(path))
+		ret = cgroup_is_frozen(path);
+	return ret;
+}
+
+static void wait_until_stopped(pid_t pid, double end)
+{
+	while (!all_threads_stopped(pid) && !is_frozen(pid) && monotonic_seconds() < end)
 		usleep(WAIT_USEC);
 }
 
@@ -193,6 +202,7 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0, first = dump->nr;
 	int err = array_add(pids, nr, pid);
+	double end;
 
 	/* criu may have frozen those below by the time that it asks for them. */
 	if (!err && !dump->has_looked)
@@ -203,8 +213,9 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 		    let_out(&dump->list[dump->nr - 1])) {
 			process_done(&dump->list[--dump->nr].process);
 		}
+	end = monotonic_seconds() + STOP_SECONDS;
 	for (size_t i = first; i < dump->nr; i++)
-		wait_until_stopped(dump->list[i].process.head.pid);
+		wait_until_stopped(dump->list[i].process.head.pid, end);
 	fail_clear();
 }
 
@@ -450,18 +461,25 @@ void suspend_hold_again(pid_t pid)
 int suspend_image_read(const char *name, const uint8_t *data, size_t size, struct suspend_image *ret)
 {
 	struct process process = { .gpu.file.fd = -1 };
-	const struct kfd_state *state = &process.gpu.state;
+	struct kfd_state *state = &process.gpu.state;
 	int err = record_load(name, data, size, &process);
 
-	*ret = (struct suspend_image){ .since = process.head.since, .has_kfd = process.head.report.has_kfd };
-	for (size_t i = 0; !err && i < state->nr_devices && i < TOPOLOGY_MAX_NODES; i++) {
-		ret->gpus[i].gpu_id = state->devices[i].user_gpu_id;
-		ret->gpus[i].file_bytes = data_bytes(&process, ret->gpus[i].gpu_id);
-		ret->freed_bytes += ret->gpus[i].file_bytes ? ret->gpus[i].file_bytes - LENGTH_PREFIX_BYTES : 0;
-		ret->nr_gpus++;
+	*ret = (struct suspend_image){ .has_kfd = has_memory(&process.head) };
+	for (size_t i = 0; !err && i < state->nr_bos; i++) {
+		state->bos[i].share.kind = process.goes[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
+		ret->freed_bytes += process.goes[i] == GOES ? state->bos[i].size : 0;
+	}
+	if (!err) {
+		ret->state = *state;
+		*state = (struct kfd_state){ 0 };
 	}
 	process_done(&process);
 	return err;
+}
+
+void suspend_image_done(struct suspend_image *image)
+{
+	kfd_state_done(&image->state);
 }
 
 /* ---- a restore ---- */
@@ -560,6 +578,9 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 {
 	const struct arriving *one = find_arriving(restore, (pid_t)image->state.pid);
 
+	/* What has no /dev/kfd has nothing to be resumed but its threads. */
+	if (image->no_kfd)
+		return 0;
 	if (!image->is_suspended == !one && (!one || count_left(&one->process) == image->state.nr_records))
 		return 0;
 	if (!one)

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "amdgpu_plugin_topology.h"
 #include "host/host.h"
+#include "kernel/kernel.h"
 
 /* Records, and the file system in memory for the data of those that name no other directory. */
 #define SUSPEND_RUN    "/run/amdgpu-checkpoint"
@@ -183,15 +183,12 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 
 /* What the image of a record says. */
 struct suspend_image {
-	int64_t since; /* CLOCK_REALTIME, seconds */
 	bool has_kfd;
+	struct kfd_state state; /* it owns those of its BOs whose data are in images of their own */
 	uint64_t freed_bytes;
-	size_t nr_gpus;
-	struct {
-		uint32_t gpu_id;     /* user gpu id */
-		uint64_t file_bytes; /* of its image of data; 0: there is none */
-	} gpus[TOPOLOGY_MAX_NODES];
 };
+/* *ret: suspend_image_done() in any case. */
 int suspend_image_read(const char *name, const uint8_t *data, size_t size, struct suspend_image *ret);
+void suspend_image_done(struct suspend_image *image);
 
 #endif

@@ -18,6 +18,8 @@ void images_done(struct images *images)
 		gpu_process_free(images->files[i].kfd);
 		render_image_free(images->files[i].render);
 		free(images->files[i].dmabuf);
+		if (images->files[i].suspended)
+			suspend_image_done(images->files[i].suspended);
 		free(images->files[i].suspended);
 		free(images->files[i].problem);
 	}

@@ -177,11 +177,15 @@ static int check_pages(struct verify *v, struct image_file *pages, const struct 
 /* The state of the process whose contents are in the file; NULL: nothing is to be read. */
 static const struct kfd_state *state_of_pages(const struct verify *v, const struct image_file *pages)
 {
-	const struct image_file *process = images_find(v->images, IMAGE_KFD, pages->is.id, 0);
+	bool is_freed = pages->is.kind == IMAGE_FREED;
+	const struct image_file *process =
+		images_find(v->images, is_freed ? IMAGE_SUSPENDED : IMAGE_KFD, pages->is.id, 0);
 
-	if (pages->is.kind != IMAGE_PAGES || pages->err || !process || !image_is_process(process))
+	if ((pages->is.kind != IMAGE_PAGES && !is_freed) || pages->err || !process)
 		return NULL;
-	return &process->kfd->state;
+	if (is_freed)
+		return process->suspended ? &process->suspended->state : NULL;
+	return image_is_process(process) ? &process->kfd->state : NULL;
 }
 
 static int visit(void *arg, struct member *member)
@@ -191,9 +195,9 @@ static int visit(void *arg, struct member *member)
 	struct image_file *pages;
 	struct image_name is;
 
-	if (!image_name_parse(member->name, &is) || is.kind != IMAGE_PAGES)
+	if (!image_name_parse(member->name, &is) || (is.kind != IMAGE_PAGES && is.kind != IMAGE_FREED))
 		return 0;
-	pages = images_find(v->images, IMAGE_PAGES, is.id, is.gpu_id);
+	pages = images_find(v->images, is.kind, is.id, is.gpu_id);
 	state = pages ? state_of_pages(v, pages) : NULL;
 	if (!state)
 		return 0;
@@ -316,6 +320,7 @@ static void verify_image(struct verify *v, const struct image_file *file)
 /* The record's checksum is right. */
 static void verify_suspended(struct verify *v, const struct image_file *file)
 {
+	const struct kfd_state *state = &file->suspended->state;
 	bool has_process = !file->suspended->has_kfd;
 
 	v->nr_images++;
@@ -327,16 +332,16 @@ static void verify_suspended(struct verify *v, const struct image_file *file)
 	}
 	if (!has_process)
 		damaged(v, file->name, "is of a suspended process, of which no amdgpu-kfd image is there");
-	for (size_t i = 0; i < file->suspended->nr_gpus; i++) {
-		uint32_t gpu_id = file->suspended->gpus[i].gpu_id;
-		uint64_t bytes = file->suspended->gpus[i].file_bytes;
-		const struct image_file *data = images_find(v->images, IMAGE_FREED, file->is.id, gpu_id);
+	for (size_t i = 0; i < state->nr_devices; i++) {
+		uint32_t gpu_id = state->devices[i].user_gpu_id;
+		struct contents contents = contents_of(state, gpu_id);
 
-		if (bytes && !data)
-			damaged(v, file->name, "is of a process that has freed buffers, and amdgpu-freed-%d-%04x.img with their data "
-				"is missing", file->is.id, gpu_id);
-		else if (bytes && !data->err && data->size < bytes)
-			damaged(v, data->name, "has %" PRIu64 " bytes, and %" PRIu64 " are needed", data->size, bytes);
+		v->nr_buffers += contents.nr;
+		v->nr_without += contents.nr_without;
+		v->needed_bytes += contents.bytes;
+		if (contents.nr && !images_find(v->images, IMAGE_FREED, file->is.id, gpu_id))
+			damaged(v, file->name, "the file amdgpu-freed-%d-%04x.img with the data of %zu buffers is missing",
+				file->is.id, gpu_id, contents.nr);
 	}
 }
 

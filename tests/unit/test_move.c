@@ -670,6 +670,31 @@ TEST(a_process_comes_back_suspended_on_another_gpu)
 	suspend_restore_free(restore);
 }
 
+TEST(an_image_says_which_data_are_beside_it)
+{
+	struct suspend_image image;
+	uint8_t *data = NULL;
+	size_t size = 0;
+	int fd;
+
+	boot();
+	assert_int_equal(dump(), 0);
+	fd = criu_image_open("amdgpu-suspended-4711.img");
+	assert_int_equal(image_payload_read("amdgpu-suspended-4711.img", fd, &data, &size), 0);
+	close(fd);
+	assert_int_equal(suspend_image_read("amdgpu-suspended-4711.img", data, size, &image), 0);
+	assert_true(image.has_kfd);
+	assert_int_equal(image.freed_bytes, BYTES);
+	assert_int_equal(image.state.devices[0].user_gpu_id, GPU);
+	assert_int_equal(image.state.nr_bos, 2);
+	assert_true(image.state.bos[0].share.kind != KFD_BO_OWN && image.state.bos[1].share.kind == KFD_BO_OWN);
+	suspend_image_done(&image);
+	assert_int_equal(suspend_image_read("amdgpu-suspended-4711.img", data, size - 1, &image), -EBADMSG);
+	expect_text("image amdgpu-suspended-4711.img: is damaged");
+	suspend_image_done(&image);
+	free(data);
+}
+
 TEST(any_bit_of_a_record_is_refused_when_it_is_wrong)
 {
 	struct suspend_restore *restore = NULL;
@@ -790,6 +815,11 @@ TEST(images_that_are_not_whole_are_refused)
 	assert_int_equal(suspend_restore_read(&restore), 0);
 	assert_int_equal(suspend_restore_check(restore, &image), -EBADMSG);
 	expect_text("image amdgpu-suspended-4711.img is of another dump");
+	image.no_kfd = true;
+	image.is_suspended = false;
+	assert_int_equal(suspend_restore_check(restore, &image), 0);
+	image.no_kfd = false;
+	image.is_suspended = true;
 	suspend_restore_free(restore);
 	assert_int_equal(unlinkat(images, "amdgpu-freed-4711-1111.img", 0), 0);
 	assert_int_equal(suspend_restore_read(&restore), -ENOENT);
