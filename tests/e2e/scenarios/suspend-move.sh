@@ -3,7 +3,7 @@
 # A suspended job is dumped as it is, restored as a suspended one, and resumed: on the same GPU, the other one, another machine
 # gpus: 2xmi100
 # tier: all
-# seconds: 400
+# seconds: 900
 
 # is_suspended WHEN: the command says so, the job stands still, and only what stayed on the GPU is there
 is_suspended() {
@@ -117,6 +117,88 @@ images=$whole
 tool_run verify "$images" || fail "verify: $(<"$work/tool.out")"
 tool_run show "$images" || fail "show: $(<"$work/tool.out")"
 grep -q 'suspended' "$work/tool.out" || fail "show: $(<"$work/tool.out")"
-arrives "after what was refused"
-comes_back "after what was refused"
+
+# dies WHAT POINT ARG...: criu is killed at a call of the plugin
+dies() {
+	local status=0 what=$1 point=$2
+	shift 2
+	faults "$point 1 KILL"
+	{
+		"${faulty[@]}" timeout -k 5 60 criu "$what" "$@" -D "$images" -o "$work/killed.log" -v4 </dev/null >/dev/null 2>&1 || status=$?
+	} 2>"$work/killed.out"
+	faults
+	[ "$status" -ne 0 ] || fail "criu $what was not killed at $point"
+}
+
+echo "# criu is killed in a restore, and in a dump"
+for point in kfd:CRIU_RESTORE kfd:CRIU_PROCESS_INFO kfd:CRIU_RESUME kfd:CRIU_CHECKPOINT; do
+	dies restore "$point" -d
+	expect_gone
+	expect_no_objects
+	tool_run state || fail "$point: state: $(<"$work/tool.out")"
+	nothing_kept || fail "$point: left behind: $(find /run/amdgpu-checkpoint)"
+done
+arrives "after what was refused and killed"
+images_new
+dies dump kfd:CRIU_CHECKPOINT -t "${job_pids[0]}" --leave-running
+is_suspended "killed in a dump"
+comes_back "after what was refused and killed"
+
+echo "# a bit of the data is wrong: it stays suspended, and is resumed when it is right"
+suspends
+dump
+has_left
+flip_bit "$(ls -S "$images"/amdgpu-freed-*.img | head -n 1)" 65000
+! tool_run verify "$images" || fail "verify: $(<"$work/tool.out")"
+grep -q 'amdgpu-freed-.*: is damaged: CRC-32C' "$work/tool.out" || fail "verify: $(<"$work/tool.out")"
+arrives "with wrong data"
+! tool_run resume "${job_pids[0]}" || fail "resumed with wrong data"
+grep -q 'is damaged: CRC-32C' "$work/tool.out" || fail "resume: $(<"$work/tool.out")"
+is_suspended "after a resume that was refused"
+flip_bit "$(find /run/amdgpu-checkpoint -name 'amdgpu-pages-*' -size +64k | head -n 1)" 65000
+comes_back "with data that are right again"
 job_end
+
+echo "# two processes of one suspend"
+job_start --children 1 --vram 2M
+expect_verified
+process_shape >"$work/shape"
+suspends
+moves "of two processes"
+comes_back "of two processes"
+
+echo "# two processes, of which one is suspended"
+tool_run suspend "${job_pids[1]}" || fail "suspend: $(<"$work/tool.out")"
+dump
+expect_no_objects
+states_blank
+criu_call restore -d || fail "criu restore ended with status $?: $(criu_errors)"
+expect_alive
+wait_until 30 grep -q '^stamp ' "$job" || fail "the process that was not suspended does not compute"
+tool_run state "${job_pids[1]}" || fail "state: $(<"$work/tool.out")"
+grep -q ': suspended' "$work/tool.out" || fail "state says: $(<"$work/tool.out")"
+tool_run resume "${job_pids[1]}" || fail "resume: $(<"$work/tool.out")"
+wait_until 30 states_written || fail "the resumed process does not compute"
+job_goes
+job_end
+
+echo "# a parent without a GPU"
+rm -f "$job"*
+setsid sh -c "'$gpujob' --state '$job' --vram 2M; exit 0" </dev/null >"$work/sh.log" 2>&1 &
+wait_until 60 test -s "$job" || fail "the job does not start: $(<"$work/sh.log")"
+child=$(state_get "$job" pid)
+parent=$(awk '$1 == "PPid:" { print $2 }' "/proc/$child/status")
+job_pids=("$child")
+expect_progress
+job_pids=("$parent" "$child")
+suspends
+moves "below a parent"
+job_resume
+job_pids=("$child")
+expect_progress
+expect_verified
+[ "$(awk '$1 == "State:" { print $2 }' "/proc/$parent/status")" = S ] || fail "the parent does not run: $(grep State "/proc/$parent/status")"
+nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
+kill -TERM "$child"
+wait_until 60 no_process "$child" || fail "the job does not end"
+wait_until 10 no_process "$parent" || fail "the parent does not end"
