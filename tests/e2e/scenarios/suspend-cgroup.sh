@@ -115,5 +115,23 @@ for pid in "${job_pids[@]}"; do
 done
 kill -CONT "${job_pids[@]}"
 expect_unharmed
+
+# by_signal WHY: none can have a cgroup of its own, which is said; SIGSTOP alone holds them
+by_signal() {
+	tool_run suspend "${job_pids[@]}" || fail "suspend: $(<"$work/tool.out")"
+	grep -q "held by SIGSTOP alone, as it cannot have a cgroup of its own (.*$1" "$work/tool.out" || fail "not \"$1\": $(<"$work/tool.out")"
+	stands_still || fail "$1: the job runs"
+	tool_run resume "${job_pids[@]}" || fail "resume: $(<"$work/tool.out")"
+	[ -z "$(find "$slice" -name 'amdgpu-suspended-*')" ] || fail "$1: a cgroup is left"
+	expect_unharmed
+}
+
+echo 0 >"$leaf/cgroup.max.descendants"
+by_signal cgroup.max.descendants
+for pid in "${job_pids[@]}"; do
+	echo "$pid" >"$slice/cgroup.procs"
+done
+echo threaded >"$leaf/cgroup.type"
+by_signal 'its cgroup is threaded'
 job_end
 rmdir "$leaf" "$slice"
