@@ -686,6 +686,14 @@ static bool is_stopped(pid_t pid)
 	return task_state(pid) == 'T' || proc_status(pid, "ShdPnd", 16) & 1ull << (SIGSTOP - 1);
 }
 
+/* Also where its record says otherwise: a dump that was killed together with its guard leaves it so. */
+static bool is_held_by_signal(const struct record_head *head)
+{
+	char path[PATH_MAX];
+
+	return head->report.is_held_by_signal || (cgroup_of(head->pid, path) && !cgroup_is_frozen(path));
+}
+
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
 	struct record_head head;
@@ -708,7 +716,9 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	ret->may_run = is_thawed(&head) && !(head.by_stop && is_stopped(pid));
 	ret->report = head.report;
 	if (ret->state == STATE_LOCKED)
-		ret->report = (struct suspend_report){ .is_held_by_signal = head.report.is_held_by_signal };
+		ret->report = (struct suspend_report){ 0 };
+	if (ret->state == STATE_SUSPENDED || ret->state == STATE_LOCKED)
+		ret->report.is_held_by_signal = is_held_by_signal(&head);
 	ret->report.pid = pid;
 	if (!err && ret->state != STATE_GONE && !ret->report.reset_minor)
 		err = resets_find(&head, &ret->report.reset_minor);

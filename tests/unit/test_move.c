@@ -564,14 +564,18 @@ TEST(without_a_process_with_memory_there_is_nothing_to_move)
 
 /* ---- whoever dies in a dump ---- */
 
-/* Nobody runs without its memory, and a resume knows who has stopped it. */
+/* Nobody runs without its memory, a resume knows who has stopped it, and "state" what holds it. */
 static void assert_held(unsigned int at)
 {
 	for (int i = 0; i < 2; i++) {
 		struct process process = process_of(both[i]);
+		bool is_frozen = machine->in_own[i] && machine->is_frozen[i];
+		struct suspend_info info;
 
-		if (!machine->is_stopped[i] && !(machine->in_own[i] && machine->is_frozen[i]))
+		if (!machine->is_stopped[i] && !is_frozen)
 			fail_msg("step %u: pid %d runs", at, both[i]);
+		assert_int_equal(suspend_ask(both[i], &info), 0);
+		assert_int_equal(info.report.is_held_by_signal, !is_frozen);
 		assert_int_equal(record_read(&process), 0);
 		assert_int_equal(process.head.phase, PHASE_SUSPENDED);
 		if (machine->is_stopped[i] && !process.head.is_stopped)
