@@ -10,7 +10,7 @@ stays 'not dumped' outside-import
 stays 'not dumped' outside-export
 stays 'not dumped' outside-handle
 stays 'not dumped' outside-dmabuf
-stays 'under way' under-way
+stays 'in flight' under-way
 stays 'udmabuf' udmabuf
 if kernel_lists; then
 	stays 'always valid' always-valid

@@ -52,7 +52,7 @@ kill -CONT "${job_pids[@]}"
 stands_still || fail "SIGCONT lets a locked job run"
 says 2 'is locked already' lock "$parent"
 says 2 'is locked already' suspend "$parent"
-says 1 'is suspended' check "$parent"
+says 1 "is locked" check "$parent"
 for round in 1 2; do
 	phase checkpoint "${job_pids[@]}"
 	expect_word checkpointed "${job_pids[@]}"
