@@ -180,7 +180,7 @@ FIXTURE_TEST(a_buffer_that_does_not_come_is_given_up)
 
 	assert_int_equal(share_table_get(*unit_state, 7), -ETIMEDOUT);
 	assert_in_range((uint64_t)(monotonic_seconds() - begin), 600, 602);
-	assert_non_null(strstr(log_text, "buffer 7, which the process shares, did not come within 600 s: 0 of 4 processes"));
+	assert_non_null(strstr(log_text, "buffer 7, which the process shares, was not created within 600 s: 0 of 4 processes"));
 }
 
 FIXTURE_TEST(images_of_two_dumps_are_refused)

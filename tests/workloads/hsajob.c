@@ -32,6 +32,7 @@ static const char usage[] =
 	"  --share KIND   two processes that share memory by the runtime's IPC (ipc) or virtual memory (vmem)\n"
 	"  --kernels CODE with --share: a kernel of that file (busy.cl, private.cl) in each process computes in memory of the\n"
 	"                 other one\n"
+	"  --stop-at N    with --kernels: in generation N both stop (SIGSTOP) while the kernels wait for private memory\n"
 	"  --assert CODE  a kernel of that file (failing.cl) fails in each generation, and the runtime has to tell\n"
 	"  --rounds N     ends by itself after N generations\n"
 	"  --background   return when it computes, in a session of its own; its messages go to FILE.log\n"
@@ -193,6 +194,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 		{ "state", required_argument, NULL, 's' },
 		{ "share", required_argument, NULL, 'x' },
 		{ "kernels", required_argument, NULL, 'k' },
+		{ "stop-at", required_argument, NULL, 'p' },
 		{ "assert", required_argument, NULL, 'f' },
 		{ "size", required_argument, NULL, 'b' },
 		{ "rounds", required_argument, NULL, 'r' },
@@ -216,6 +218,8 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->failing.path = optarg;
 		else if (option == 'x')
 			good = sharing_take(optarg, &process->share.kind);
+		else if (option == 'p')
+			good = number_take(optarg, &process->code.stop_at);
 		else
 			good = option != '?' && number_take(optarg, option == 'b' ? &process->bytes : &process->rounds);
 	}

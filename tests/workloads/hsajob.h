@@ -128,6 +128,7 @@ int hsa_failing_close(struct hsa_failing *failing);
 
 struct hsa_code {
 	const char *path; /* NULL: no kernels were asked for */
+	uint64_t stop_at; /* a generation in which the process stops while its kernel waits for private memory; 0: none */
 	struct hsa_share *share;
 	struct hsa_gpu *gpu; /* that executes the kernel */
 	hsa_queue_t *queue;

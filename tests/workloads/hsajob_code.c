@@ -2,8 +2,14 @@
 /*
  * hsajob's kernels: loaded by the runtime, one in each process, in the memory of the other one, which it opens by IPC.
  */
+#include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <hsa/amd_hsa_queue.h>
+#include <hsa/amd_hsa_signal.h>
 
 #include "gpujob_busy.h"
 #include "hsajob.h"
@@ -59,6 +65,28 @@ static int exchange(struct hsa_code *code)
 
 /* ---- generations ---- */
 
+static int queue_open(struct hsa_code *code)
+{
+	return hsa_must(hsa_queue_create(code->gpu->agent, HSA_PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL, UINT32_MAX, UINT32_MAX,
+					 &code->queue), "hsa_queue_create");
+}
+
+/* A new queue has no private memory yet: it asks by a signal, and the runtime, which allocates it then, is stopped before that. */
+static int put_and_stop(struct hsa_code *code)
+{
+	int err = hsa_must(hsa_queue_destroy(code->queue), "hsa_queue_destroy");
+	const amd_signal_t *asks;
+
+	err = err ? err : queue_open(code);
+	if (err)
+		return err;
+	asks = (const void *)(uintptr_t)((const amd_queue_t *)code->queue)->queue_inactive_signal.handle;
+	fprintf(stderr, "asks: %d %p\n", getpid(), (const void *)&asks->value);
+	hsa_kernel_put(&code->kernel, code->queue, BUSY_ITEMS, code->arguments, code->done);
+	raise(SIGSTOP);
+	return 0;
+}
+
 /* Its own memory is ready for the other process before that one's kernel begins. */
 static int start(struct hsa_code *code, uint64_t generation)
 {
@@ -79,6 +107,8 @@ static int start(struct hsa_code *code, uint64_t generation)
 		.least = BUSY_LEAST,
 	};
 	hsa_signal_store_relaxed(code->done, 1);
+	if (code->stop_at && generation == code->stop_at)
+		return put_and_stop(code);
 	hsa_kernel_put(&code->kernel, code->queue, BUSY_ITEMS, code->arguments, code->done);
 	return 0;
 }
@@ -107,8 +137,7 @@ int hsa_code_open(struct hsa_code *code, struct hsa_share *share, uint64_t gener
 	err = err ? err : hsa_allocate(job, job->memory, sizeof(*code->arguments), (void **)&code->arguments);
 	err = err ? err : hsa_must(hsa_signal_create(1, 0, NULL, &code->done), "creating a signal");
 	err = err ? err : hsa_must(hsa_signal_create(1, 0, NULL, &code->copied), "creating a signal");
-	err = err ? err : hsa_must(hsa_queue_create(code->gpu->agent, HSA_PACKETS, HSA_QUEUE_TYPE_SINGLE, NULL, NULL,
-						    UINT32_MAX, UINT32_MAX, &code->queue), "hsa_queue_create");
+	err = err ? err : queue_open(code);
 	err = err ? err : hsa_kernel_load(&code->kernel, code->gpu, code->path, "busy.kd");
 	err = err ? err : exchange(code);
 	return err ? err : start(code, generation);

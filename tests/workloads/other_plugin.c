@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Another plugin of criu's, for what happens when ours is not the only one: it saves files of /dev/cpu_dma_latency,
- * which neither criu nor ours does, and answers to every hook of files and mappings.
+ * Another plugin of criu's, for what happens when ours is not the only one: it saves files of /dev/cpu_dma_latency, which neither
+ * criu nor ours does, or takes those of $OTHER_PLUGIN_DEVICE, and answers to every hook of files and mappings.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,13 @@
 
 void print_on_level(unsigned int level, const char *fmt, ...);
 int criu_get_image_dir(void);
+
+static const char *device(void)
+{
+	const char *wanted = getenv("OTHER_PLUGIN_DEVICE");
+
+	return wanted ? wanted : DEVICE;
+}
 
 static int init(int stage)
 {
@@ -34,7 +42,7 @@ static int dump_ext_file(int fd, int id)
 	char name[64];
 	int image;
 
-	if (fstat(fd, &st) || stat(DEVICE, &own) || !S_ISCHR(st.st_mode) || st.st_rdev != own.st_rdev)
+	if (fstat(fd, &st) || stat(device(), &own) || !S_ISCHR(st.st_mode) || st.st_rdev != own.st_rdev)
 		return -ENOTSUP;
 	snprintf(name, sizeof(name), IMAGE, id);
 	image = openat(criu_get_image_dir(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -51,7 +59,7 @@ static int restore_ext_file(int id)
 	snprintf(name, sizeof(name), IMAGE, id);
 	if (faccessat(criu_get_image_dir(), name, R_OK, 0))
 		return -ENOTSUP;
-	return open(DEVICE, O_RDONLY);
+	return open(device(), O_RDONLY);
 }
 
 static int handle_device_vma(int fd, const struct stat *st)

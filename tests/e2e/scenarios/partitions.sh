@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# A GPU of eight XCCs as one partition and as eight, whose queues are of their place
+# A GPU of eight XCCs as one partition, as eight and as two, whose queues are of their place
 # gpus: 1xmi300x
 # kernels: each
-# seconds: 240
+# seconds: 300
 # log: XCC 1 has no MQD, a state of the first XCC alone is restored to show what it is
 
 job_of() {
@@ -81,4 +81,22 @@ grep -q 'Error (amdgpu_plugin): .*partition_of_sdma_queues, wanted 2' "$work/$cr
 machine_load 1xmi300x-cpx "$elsewhere"
 restore
 expect_unharmed
+job_end
+expect_no_objects
+
+# Partitions of four XCCs.
+machine_load 1xmi300x-cpx 's/CPX/DPX/'
+job_of --gpus 1 --extra aql
+case $(uname -r) in
+7.3.*)
+	job_comes_back
+	dump
+	machine_load 1xmi300x-cpx "s/CPX/DPX/; $elsewhere"
+	restore
+	expect_unharmed ;;
+*)
+	dump_refused
+	expect_one_error '4 XCCs have\|overwrites memory of the kernel'
+	expect_unharmed ;;
+esac
 job_end

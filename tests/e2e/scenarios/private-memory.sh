@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Two programs on ROCm's HSA runtime, whose kernels compute in private memory, suspended and dumped in the middle
+# Two programs with private memory on the HSA runtime, stopped in the middle of kernels, and before the runtime allocates more
 # gpus: 2xmi100
 # tier: all
 
@@ -28,3 +28,31 @@ if loses_stacks; then
 else
 	comes_back "${options[@]}"
 fi
+
+# stopped_and_asking: both are stopped, and their queues' signals say that a kernel waits for private memory
+stopped_and_asking() {
+	local asking=0 pid at
+	while read -r _ pid at; do
+		[[ $(<"/proc/$pid/stat") == *') T '* ]] || return 1
+		[ "$(dd if="/proc/$pid/mem" iflag=skip_bytes skip=$((at)) bs=8 count=1 status=none | od -An -td8)" -ne 0 ] || return 1
+		asking=$((asking + 1))
+	done < <(grep '^asks: ' "$job.log")
+	[ "$asking" -eq 2 ]
+}
+
+# The runtime is stopped before it allocates for a kernel that wants more.
+pair="a kernel that waits for memory"
+job_may_say='asks: '
+job_start "${options[@]}" --stop-at 5
+wait_until 60 stopped_and_asking || fail "no kernel waits for memory"
+process_shape >"$work/shape"
+job_suspend
+job_resume
+stopped_and_asking || fail "after the resume, no kernel waits for memory"
+dump
+criu_call restore -d || fail "criu restore ended with status $?: $(criu_errors)"
+expect_alive
+stopped_and_asking || fail "after the restore, no kernel waits for memory"
+kill -CONT "${job_pids[@]}"
+job_goes
+job_end
