@@ -116,7 +116,7 @@ bool dump_free(struct dump *dump, bool succeeded)
 		}
 		gpu_process_free(process);
 	}
-	suspend_dump_end(dump->suspended, succeeded);
+	suspend_dump_end(dump->suspended);
 	guard_end(dump->guard);
 	if (succeeded && dump->nr_processes)
 		pages_log_tally(&dump->tally, "saved", dump->nr_processes, "queues were stopped for",

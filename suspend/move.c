@@ -418,28 +418,15 @@ int suspend_dump_save(struct suspend_dump *dump)
 	return err;
 }
 
-/* A cgroup of others that stayed frozen after a dump would hold what is restored in it. */
-static void leave_home(struct record_head *head)
-{
-	if (!head->by_home)
-		return;
-	head->by_home = false;
-	head->home[0] = '\0';
-	head->report.is_held_by_signal = true;
-}
-
-void suspend_dump_end(struct suspend_dump *dump, bool succeeded)
+void suspend_dump_end(struct suspend_dump *dump)
 {
 	if (!dump)
 		return;
 	for (size_t i = 0; i < dump->nr; i++) {
 		struct process *process = &dump->list[i].process;
 
-		if (dump->list[i].is_out && record_is_alive(&process->head)) {
-			if (succeeded)
-				leave_home(&process->head);
+		if (dump->list[i].is_out && record_is_alive(&process->head))
 			still_by_cgroup(process);
-		}
 		process_done(process);
 	}
 	free(dump->list);
@@ -549,6 +536,9 @@ int suspend_restore_read(struct suspend_restore **ret)
 		return -ENOMEM;
 	for (int pid = image_next(IMAGE_SUSPENDED, -1); !err && pid >= 0; pid = image_next(IMAGE_SUSPENDED, pid))
 		err = load(*ret, pid);
+	/* What was dumped may have left its cgroup frozen, in which criu would wait for the tasks. */
+	if (!err && (*ret)->nr)
+		suspend_clean();
 	return err;
 }
 
@@ -681,7 +671,7 @@ static int set_process(struct arriving *one, pid_t pid)
 
 /* ---- its data ---- */
 
-/* Where the suspend had put them, if there is such a directory here. */
+/* Where the suspend had put them, if that is a directory here that the caller may use; memory otherwise. */
 static int choose_place(const struct record_head *head, uint64_t id, struct place *ret)
 {
 	char base[PATH_MAX];
@@ -691,7 +681,10 @@ static int choose_place(const struct record_head *head, uint64_t id, struct plac
 	slash = strrchr(base, '/');
 	if (slash)
 		*slash = '\0';
-	return place_choose(!slash || !base[0] || !strcmp(base, SUSPEND_MEMORY) || access(base, F_OK) ? NULL : base, id, ret);
+	if (slash && base[0] && strcmp(base, SUSPEND_MEMORY) && !access(base, F_OK) && !place_choose(base, id, ret))
+		return 0;
+	fail_clear();
+	return place_choose(NULL, id, ret);
 }
 
 /* Of all processes of its suspend. */

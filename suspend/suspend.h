@@ -160,8 +160,8 @@ void suspend_dump_counts(const struct suspend_dump *dump, struct gpu_process *pr
 int suspend_dump_ask(const struct suspend_dump *dump, struct gpu_process *process);
 /* Writes the images of the records, and of the data of freed buffers. */
 int suspend_dump_save(struct suspend_dump *dump);
-/* They are held as before. @succeeded: criu may end them now. Accepts NULL. */
-void suspend_dump_end(struct suspend_dump *dump, bool succeeded);
+/* They are held as before. Accepts NULL. */
+void suspend_dump_end(struct suspend_dump *dump);
 /* The same of one whose dump was killed. The caller traces it. */
 void suspend_hold_again(pid_t pid);
 
