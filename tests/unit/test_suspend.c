@@ -1682,6 +1682,15 @@ static void come_to(int (*command)(void))
 		assert_int_equal(run(checkpoint_once, 0, 0), 0);
 }
 
+/* Of $FAULTS_EACH points one, another each day; without it each point: the sanitizers are slow, and a plain build does all. */
+static unsigned int next_point(unsigned int at)
+{
+	const char *each = getenv("FAULTS_EACH");
+	unsigned int step = each ? (unsigned int)atoi(each) : 1;
+
+	return at ? at + step : 1 + (unsigned int)(time(NULL) / 86400 % step);
+}
+
 static void make_process_for(int (*command)(void))
 {
 	make_process();
@@ -1691,7 +1700,7 @@ static void make_process_for(int (*command)(void))
 TEST(a_command_that_dies_anywhere_loses_nothing)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		for (unsigned int at = 1, died = 1; died; at++) {
+		for (unsigned int at = next_point(0), died = 1; died; at = next_point(at)) {
 			make_process_for(commands[i]);
 			died = run(commands[i], at, 0) < 0;
 			complete(at);
@@ -1703,7 +1712,7 @@ TEST(a_command_that_dies_anywhere_loses_nothing)
 TEST(without_cgroups_a_command_that_dies_anywhere_loses_nothing)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		for (unsigned int at = 1, died = 1; died; at++) {
+		for (unsigned int at = next_point(0), died = 1; died; at = next_point(at)) {
 			make_process();
 			model->no_cgroups = true;
 			come_to(commands[i]);
@@ -1872,7 +1881,7 @@ static void expect_first_alone(unsigned int at)
 TEST(a_process_that_is_killed_does_not_keep_the_other)
 {
 	for (size_t i = 0; i < FIRST_PHASE; i++)
-		for (unsigned int at = 0;; at++) {
+		for (unsigned int at = 0;; at = next_point(at)) {
 			int err;
 
 			make_processes(2);
@@ -1900,7 +1909,7 @@ TEST(a_process_that_is_killed_does_not_keep_the_other)
 
 TEST(several_processes_are_suspended_all_or_none_whatever_fails)
 {
-	for (unsigned int at = 1, nr = 80; at <= nr; at++) {
+	for (unsigned int at = next_point(0), nr = 80; at <= nr; at = next_point(at)) {
 		int failed;
 
 		make_processes(2);
@@ -2025,7 +2034,7 @@ TEST(one_of_several_that_are_suspended_can_be_resumed_alone)
 /* A call that fails: either all is as before, or a resume brings it back. */
 TEST(several_processes_are_resumed_or_stay_suspended_whatever_fails)
 {
-	for (unsigned int at = 1, nr = 80; at <= nr; at++) {
+	for (unsigned int at = next_point(0), nr = 80; at <= nr; at = next_point(at)) {
 		make_processes(2);
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		run(resume_once, 0, at);
@@ -2038,7 +2047,7 @@ TEST(several_processes_are_resumed_or_stay_suspended_whatever_fails)
 TEST(any_failure_loses_nothing)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		for (unsigned int at = 1, nr = 40; at <= nr; at++) {
+		for (unsigned int at = next_point(0), nr = 40; at <= nr; at = next_point(at)) {
 			make_process_for(commands[i]);
 			run(commands[i], 0, at);
 			nr = now->nr_points > nr ? now->nr_points : nr;
