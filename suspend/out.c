@@ -470,8 +470,8 @@ static int begin_change(struct cut *cut)
 	return err;
 }
 
-int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
-		struct suspend_result *ret)
+static int out(const struct suspend_target *target, const char *dir, bool are_locked, const struct settings *settings,
+	       struct suspend_result *ret)
 {
 	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
 	int err;
@@ -480,17 +480,27 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 	suspend_clean();
 	err = cut_read_machine(&cut);
 	if (!err)
-		err = cut_prepare(&cut, target, dir, false, &ret->times);
+		err = cut_prepare(&cut, target, dir, are_locked, &ret->times);
 	if (!err)
 		err = begin_change(&cut);
 	if (err) {
 		alarm(0);
-		cut_let_go(&cut);
+		if (are_locked)
+			stay_locked(&cut);
+		else
+			cut_let_go(&cut);
 		return err;
 	}
 	err = cut_change(&cut);
+	ret->is_half = are_locked && err;
 	ret->times.done = monotonic_seconds() - cut.began;
 	return err ? err : cut_report(&cut, ret);
+}
+
+int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
+		struct suspend_result *ret)
+{
+	return out(target, dir, false, settings, ret);
 }
 
 int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
@@ -526,23 +536,5 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
 int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		       struct suspend_result *ret)
 {
-	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
-	int err;
-
-	alarm(target->timeout_seconds);
-	suspend_clean();
-	err = cut_read_machine(&cut);
-	if (!err)
-		err = cut_prepare(&cut, target, dir, true, &ret->times);
-	if (!err)
-		err = begin_change(&cut);
-	if (err) {
-		alarm(0);
-		stay_locked(&cut);
-		return err;
-	}
-	err = cut_change(&cut);
-	ret->is_half = err;
-	ret->times.done = monotonic_seconds() - cut.began;
-	return err ? err : cut_report(&cut, ret);
+	return out(target, dir, true, settings, ret);
 }
