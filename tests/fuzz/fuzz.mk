@@ -17,10 +17,9 @@ fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
 fuzz_records_SRCS := $(addprefix kernel/,queues.c standin.c state.c) $(topology_SRCS)
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
-# The command but for its main(), and what it calls of the plugin.
-fuzz_tool_SRCS := $(filter-out $(addprefix tool/,main.c check.c doctor.c resume.c suspend.c follow.c words.c),$(wildcard tool/*.c)) \
-	$(sort $(image_SRCS) $(match_SRCS) host/settings.c host/options.c content/layout.c kernel/state.c kernel/limits.c kernel/mes.c \
-	kernel/queues.c kernel/driver.c kernel/usage.c kernel/tasks.c kernel/device.c kernel/mount.c)
+# The command but for its main(), and the plugin, which reads the records of suspended processes.
+fuzz_tool_SRCS := $(filter-out tool/main.c,$(wildcard $(addsuffix /*.c,tool suspend checkpoint share pages match image stopped kernel \
+	host content))) amdgpu_plugin_drm.c amdgpu_plugin_topology.c $(BUILD)/proto/criu-amdgpu.pb-c.c
 fuzz_tool_LDLIBS = $(TOOL_LDLIBS)
 fuzz_gcn_SRCS := $(wildcard tests/asicsim/gcn/*.c)
 fuzz_tool_files_SRCS := $(fuzz_tool_SRCS)
