@@ -12,6 +12,8 @@
 #include "content/content.h"
 #include "image/image.h"
 #include "log_stub.h"
+#define RECORD_DIR "/tmp/move.XXXXXX"
+#include "record_dir.h"
 #include "remove_all.h"
 #include "suspend/internal.h"
 
@@ -26,8 +28,6 @@
 #define ACTUAL 0x2222u
 #define HOME   "/sys/fs/cgroup/job"
 #define BYTES  (3 * 4096u)
-
-static char directory[] = "/tmp/move.XXXXXX";
 
 /* ---- the machine. What a process that dies has done is in memory that is shared ---- */
 
@@ -184,30 +184,6 @@ void process_done(struct process *process)
 
 /* ---- files ---- */
 
-static const char *redirect(const char *path, char to[PATH_MAX])
-{
-	if (!strncmp(path, RUN_ROOT, strlen(RUN_ROOT)))
-		snprintf(to, PATH_MAX, "%s%s", directory, path + strlen(RUN_ROOT));
-	else if (!strcmp(path, "/etc/machine-id") || !strcmp(path, "/proc/sys/kernel/random/boot_id"))
-		snprintf(to, PATH_MAX, "%s/id", directory);
-	else
-		return path;
-	return to;
-}
-
-#define REDIRECT(type, name, args, call)         \
-	type __real_##name args;                 \
-	type __wrap_##name args                  \
-	{                                        \
-		char to[PATH_MAX];               \
-                                                 \
-		return __real_##name call;       \
-	}
-REDIRECT(int, open, (const char *path, int flags, mode_t mode), (redirect(path, to), flags, mode))
-REDIRECT(int, mkdir, (const char *path, mode_t mode), (redirect(path, to), mode))
-REDIRECT(int, unlink, (const char *path), (redirect(path, to)))
-REDIRECT(int, access, (const char *path, int mode), (redirect(path, to), mode))
-
 int __real_rmdir(const char *path);
 int __wrap_rmdir(const char *path)
 {
@@ -278,18 +254,6 @@ int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size
 
 static const int both[] = { PID, OTHER };
 static struct place place;
-
-static void put(const char *name, const char *text)
-{
-	char path[PATH_MAX];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
 
 /* Two BOs, one of which is freed, and was mapped. */
 static void give_memory(struct process *process)
@@ -375,7 +339,8 @@ static void boot(void)
 
 	remove_all(directory);
 	assert_int_equal(mkdir(directory, 0700), 0);
-	put("id", "01234567-89ab-cdef-0000-000000000000\n");
+	put("machine-id", "01234567-89ab-cdef-0000-000000000000\n");
+	put("boot_id", "01234567-89ab-cdef-0000-000000000000\n");
 	snprintf(base, sizeof(base), "%s/run", directory);
 	assert_int_equal(mkdir(base, 0755), 0);
 	snprintf(base, sizeof(base), "%s/disk", directory);

@@ -12,6 +12,8 @@
 #include "unit.h"
 #include "content/content.h"
 #include "log_stub.h"
+#define RECORD_DIR "/tmp/record.XXXXXX"
+#include "record_dir.h"
 #include "remove_all.h"
 #include "suspend/internal.h"
 
@@ -19,7 +21,6 @@
 #define ID   0x5eedull
 #define BOOT "0123456789abcdef"
 
-static char directory[] = "/tmp/record.XXXXXX";
 static uint64_t start; /* of the process; 0: it is gone */
 static bool is_initial_ns;
 
@@ -68,32 +69,7 @@ int __wrap_fstatvfs(int fd, struct statvfs *ret)
 static unsigned int nr_mounts;
 STUB(int, mount_memory, (const char *path), (nr_mounts++, 0))
 
-static const char *redirect(const char *path, char to[PATH_MAX])
-{
-	if (!strncmp(path, RUN_ROOT, strlen(RUN_ROOT)))
-		snprintf(to, PATH_MAX, "%s%s", directory, path + strlen(RUN_ROOT));
-	else if (!strcmp(path, "/etc/machine-id"))
-		snprintf(to, PATH_MAX, "%s/machine-id", directory);
-	else if (!strcmp(path, "/proc/sys/kernel/random/boot_id"))
-		snprintf(to, PATH_MAX, "%s/boot_id", directory);
-	else
-		return path;
-	return to;
-}
-
-#define REDIRECT(type, name, args, call)         \
-	type __real_##name args;                 \
-	type __wrap_##name args                  \
-	{                                        \
-		char to[PATH_MAX];               \
-                                                 \
-		return __real_##name call;       \
-	}
-REDIRECT(int, open, (const char *path, int flags, mode_t mode), (redirect(path, to), flags, mode))
-REDIRECT(int, mkdir, (const char *path, mode_t mode), (redirect(path, to), mode))
 REDIRECT(int, rmdir, (const char *path), (redirect(path, to)))
-REDIRECT(int, unlink, (const char *path), (redirect(path, to)))
-REDIRECT(int, access, (const char *path, int mode), (redirect(path, to), mode))
 
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to)
@@ -101,18 +77,6 @@ int __wrap_rename(const char *from, const char *to)
 	char a[PATH_MAX], b[PATH_MAX];
 
 	return __real_rename(redirect(from, a), redirect(to, b));
-}
-
-static void put(const char *name, const char *text)
-{
-	char path[PATH_MAX];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
 }
 
 static bool is_there(const char *path)
