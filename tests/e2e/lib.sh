@@ -332,10 +332,11 @@ expect_right() {
 	expect_verified
 }
 
+# stands_still [SECONDS]: it does not compute for that long
 stands_still() {
 	local generation
 	generation=$(state_get "$job" generation)
-	sleep 0.5
+	sleep "${1:-0.5}"
 	[ "$(state_get "$job" generation)" = "$generation" ]
 }
 
@@ -667,6 +668,15 @@ expect_vram_below() {
 # tool_run ARG...: the command; what it says is in $work/tool.out. Its status.
 tool_run() {
 	"$top/build/amdgpu-checkpoint" "$@" >"$work/tool.out" 2>&1
+}
+
+# tool_says STATUS PATTERN ARG...: the command ends so, and says that
+tool_says() {
+	local want=$1 pattern=$2 got=0
+	shift 2
+	tool_run "$@" || got=$?
+	[ "$got" -eq "$want" ] || fail "$* ended with status $got, not $want: $(<"$work/tool.out")"
+	grep -q -- "$pattern" "$work/tool.out" || fail "$*: no word of \"$pattern\": $(<"$work/tool.out")"
 }
 
 # tool_suspend ARG...: also where less than half of the VRAM is freed, which is status 3

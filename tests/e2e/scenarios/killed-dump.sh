@@ -14,13 +14,6 @@ resumed() {
 	grep -q "$2" "$work/resume.out" || fail "amdgpu-checkpoint does not say \"$2\": $(<"$work/resume.out")"
 }
 
-queues_stand() {
-	local generation
-	generation=$(state_get "$job" generation)
-	sleep 1
-	[ "$(state_get "$job" generation)" = "$generation" ]
-}
-
 no_guards() {
 	! pgrep -x amdgpu-guard >/dev/null
 }
@@ -88,7 +81,7 @@ goes_on "another dump at once"
 expect_unharmed
 
 dump_killed "$no_guard"
-wait_until 20 queues_stand || fail "the queues run, though criu and its guard were killed"
+wait_until 20 stands_still 1 || fail "the queues run, though criu and its guard were killed"
 for pid in "${job_pids[@]}"; do
 	"$tool" resume "$pid" >"$work/resume.out" 2>&1 || fail "amdgpu-checkpoint: $(<"$work/resume.out")"
 	grep -q 'were stopped and run again' "$work/resume.out" || fail "amdgpu-checkpoint: $(<"$work/resume.out")"

@@ -6,27 +6,16 @@
 # kernels: each
 # seconds: 600
 
-tool=$top/build/amdgpu-checkpoint
-
-# says STATUS PATTERN ARG...: the command ends so, and says that
-says() {
-	local want=$1 pattern=$2 got=0
-	shift 2
-	tool_run "$@" || got=$?
-	[ "$got" -eq "$want" ] || fail "$* ended with status $got, not $want: $(<"$work/tool.out")"
-	grep -q -- "$pattern" "$work/tool.out" || fail "$*: no word of \"$pattern\": $(<"$work/tool.out")"
-}
-
 job_start --children 1 --vram 2M --extra threads --extra aql --extra svm --extra maps
 job_picture
 idle=$(vram_used)
-says 0 'suspended, VRAM freed' suspend --tree "${job_pids[0]}"
+tool_says 0 'suspended, VRAM freed' suspend --tree "${job_pids[0]}"
 [ "$(vram_used)" -lt "$idle" ] || fail "$(vram_used) bytes of VRAM are in use, as before"
-says 0 'suspended since' state "${job_pids[@]}"
-says 2 'is suspended already' suspend "${job_pids[0]}"
-says 0 'is suspended: it is dumped as it is' check "${job_pids[0]}"
-says 0 'running' resume --tree "${job_pids[0]}"
-says 0 'running' state "${job_pids[@]}"
+tool_says 0 'suspended since' state "${job_pids[@]}"
+tool_says 2 'is suspended already' suspend "${job_pids[0]}"
+tool_says 0 'is suspended: it is dumped as it is' check "${job_pids[0]}"
+tool_says 0 'running' resume --tree "${job_pids[0]}"
+tool_says 0 'running' state "${job_pids[@]}"
 expect_unharmed
 for ((n = 0; n < 10; n++)); do
 	job_suspend
@@ -54,8 +43,8 @@ job_suspend -D "$work/contents"
 used=$(vram_used)
 file=$(find "$work/contents" -name "amdgpu-pages-${job_pids[0]}-*" -size +64k | head -n 1)
 flip_bit "$file" 65000
-says 2 'is damaged: CRC-32C' resume "${job_pids[@]}"
-says 0 'suspended since' state "${job_pids[@]}"
+tool_says 2 'is damaged: CRC-32C' resume "${job_pids[@]}"
+tool_says 0 'suspended since' state "${job_pids[@]}"
 [ "$(vram_used)" -eq "$used" ] || fail "$(vram_used) bytes of VRAM are in use after a resume that failed, not $used"
 flip_bit "$file" 65000
 job_resume
@@ -66,5 +55,5 @@ job_suspend
 kill -KILL "${job_pids[@]}"
 expect_gone
 expect_no_objects
-says 0 'gone, its buffer data are removed' resume "${job_pids[@]}"
+tool_says 0 'gone, its buffer data are removed' resume "${job_pids[@]}"
 nothing_kept || fail "data of a process that is gone are still there"

@@ -5,20 +5,11 @@
 # tier: all
 # seconds: 400
 
-# says STATUS PATTERN ARG...: the command ends so, and says that
-says() {
-	local want=$1 pattern=$2 got=0
-	shift 2
-	tool_run "$@" || got=$?
-	[ "$got" -eq "$want" ] || fail "$* ended with status $got, not $want: $(<"$work/tool.out")"
-	grep -q -- "$pattern" "$work/tool.out" || fail "$*: no word of \"$pattern\": $(<"$work/tool.out")"
-}
-
 # expect_word WORD [PID...]: that is the state of all
 expect_word() {
 	local pid
 	for pid in "${@:2}"; do
-		says 0 "^$1\$" get-state "$pid"
+		tool_says 0 "^$1\$" get-state "$pid"
 	done
 }
 
@@ -45,25 +36,25 @@ expect_word running "${job_pids[@]}"
 phase lock "$parent"
 expect_word locked "$parent"
 expect_word running "$child"
-says 2 "pid $child: is not locked" checkpoint "${job_pids[@]}"
+tool_says 2 "pid $child: is not locked" checkpoint "${job_pids[@]}"
 phase lock "$child"
 expect_locked lock
 kill -CONT "${job_pids[@]}"
 stands_still || fail "SIGCONT lets a locked job run"
-says 2 'is locked already' lock "$parent"
-says 2 'is locked already' suspend "$parent"
-says 1 "is locked" check "$parent"
+tool_says 2 'is locked already' lock "$parent"
+tool_says 2 'is locked already' suspend "$parent"
+tool_says 1 "is locked" check "$parent"
 for round in 1 2; do
 	phase checkpoint "${job_pids[@]}"
 	expect_word checkpointed "${job_pids[@]}"
 	[ "$(vram_used)" -lt "$used" ] || fail "round $round: nothing was freed"
-	says 2 'is not locked (it is suspended already)' checkpoint "$parent"
-	says 2 '"restore" comes before "unlock"' unlock "${job_pids[@]}"
-	says 0 'locked, VRAM back' restore "${job_pids[@]}"
+	tool_says 2 'is not locked (it is suspended already)' checkpoint "$parent"
+	tool_says 2 '"restore" comes before "unlock"' unlock "${job_pids[@]}"
+	tool_says 0 'locked, VRAM back' restore "${job_pids[@]}"
 	expect_locked "restore $round"
 done
-says 0 ': running' unlock "${job_pids[@]}"
-says 1 'no process of them is locked' unlock "${job_pids[@]}"
+tool_says 0 ': running' unlock "${job_pids[@]}"
+tool_says 1 'no process of them is locked' unlock "${job_pids[@]}"
 expect_unharmed
 
 # Without a checkpoint.
@@ -74,21 +65,21 @@ expect_unharmed
 
 # Resume comes from wherever they are.
 phase lock "${job_pids[@]}"
-says 0 ': running' resume "${job_pids[@]}"
+tool_says 0 ': running' resume "${job_pids[@]}"
 expect_unharmed
 phase lock "${job_pids[@]}"
 phase checkpoint -D "$work/data" "$parent"
 expect_word checkpointed "$parent"
 expect_word locked "$child"
-says 0 ': running' resume "${job_pids[@]}"
+tool_says 0 ': running' resume "${job_pids[@]}"
 [ ! -e "$work/data" ] || fail "the directory of the data is left"
 expect_unharmed
 
 # Who waits is told.
 phase lock "${job_pids[@]}"
-says 1 'locked' state --until running --wait 1 "${job_pids[@]}"
+tool_says 1 'locked' state --until running --wait 1 "${job_pids[@]}"
 { sleep 1 && "$top/build/amdgpu-checkpoint" unlock "${job_pids[@]}"; } >"$work/later.out" 2>&1 &
-says 0 'running' state --until running --wait 60 "${job_pids[@]}"
+tool_says 0 'running' state --until running --wait 60 "${job_pids[@]}"
 wait $!
 expect_unharmed
 
