@@ -249,6 +249,15 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret);
  */
 int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr);
 
+/* Whether a list of pids, fds, ... has one. */
+static inline bool numbers_have(const int *list, size_t nr, int number)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (list[i] == number)
+			return true;
+	return false;
+}
+
 /* Opens /proc/PID/NAME. An fd that the caller owns, or -errno; a file to read, or NULL and errno. */
 int proc_open(pid_t pid, const char *name, int flags);
 FILE *proc_file(pid_t pid, const char *name);
@@ -267,6 +276,12 @@ int proc_value(const char *path, const char *name, char *text, size_t size);
 int fdinfo_value(int fd, const char *name, char *text, size_t size);
 /* The last number that /proc/PID/status has after "NAME:"; 0 where there is none. */
 uint64_t proc_status(pid_t pid, const char *name, int base);
+/* Whether a signal to the whole process waits to be taken. */
+static inline bool proc_has_pending(pid_t pid, int signal)
+{
+	return proc_status(pid, "ShdPnd", 16) & 1ull << (signal - 1);
+}
+
 /* The rest of /proc/PID/stat behind the name, which may have any character; NULL: there is no such process. */
 const char *proc_stat(pid_t pid, char *line, size_t size);
 

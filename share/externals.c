@@ -39,10 +39,7 @@ static bool is_in_dump(const struct survey *survey, pid_t pid)
 {
 	const struct task_files *files = survey->request->files;
 
-	for (size_t i = 0; i < files->nr_pids; i++)
-		if (files->pids[i] == pid)
-			return true;
-	return pid == getpid();
+	return numbers_have(files->pids, files->nr_pids, pid) || pid == getpid();
 }
 
 static int add_external_buffer(struct externals *externals, uint64_t inode, pid_t pid)

@@ -65,14 +65,6 @@ pid_t process_parent(pid_t pid)
 	return rest && sscanf(rest, "%*c %d", &parent) == 1 ? parent : 0;
 }
 
-static bool has_number(const int *list, size_t nr, int number)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (list[i] == number)
-			return true;
-	return false;
-}
-
 int processes_add_descendants(int **pids, size_t *nr)
 {
 	_cleanup_free_ int *all = NULL;
@@ -82,7 +74,7 @@ int processes_add_descendants(int **pids, size_t *nr)
 	do {
 		before = *nr;
 		for (size_t i = 0; !err && i < nr_all; i++)
-			if (has_number(*pids, *nr, process_parent(all[i])) && !has_number(*pids, *nr, all[i]))
+			if (numbers_have(*pids, *nr, process_parent(all[i])) && !numbers_have(*pids, *nr, all[i]))
 				err = array_add(*pids, *nr, all[i]);
 	} while (!err && *nr > before);
 	return err;
@@ -280,7 +272,7 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 	*ret = (struct hold){ .pid = pid };
 	err = seize_all(ret);
 	/* SIGSTOP may be on its way. */
-	ret->was_stopped |= (proc_status(pid, "ShdPnd", 16) & 1ull << (SIGSTOP - 1)) != 0;
+	ret->was_stopped |= proc_has_pending(pid, SIGSTOP);
 	if (!err && calls)
 		err = suspend_seccomp(pid);
 	if (err)
@@ -291,9 +283,7 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 /* SIGCONT has its effect at once, and then waits for the process to take it. */
 bool hold_is_stopped(const struct hold *hold)
 {
-	uint64_t pending = proc_status(hold->pid, "ShdPnd", 16);
-
-	return hold->was_stopped && !(pending & 1ull << (SIGCONT - 1));
+	return hold->was_stopped && !proc_has_pending(hold->pid, SIGCONT);
 }
 
 /* One that does not stand still goes with the tracer's end. */

@@ -72,11 +72,8 @@ void process_done(struct process *process)
 bool cut_drop_ended(struct cut *cut, const struct suspend_target *target, size_t i)
 {
 	struct process *process = &cut->processes[i];
-	bool is_named = false;
 
-	for (size_t j = 0; !is_named && j < target->nr; j++)
-		is_named = target->pids[j] == process->head.pid;
-	if (is_named || process_is_alive(process->head.pid))
+	if (numbers_have(target->pids, target->nr, process->head.pid) || process_is_alive(process->head.pid))
 		return false;
 	process_done(process);
 	memmove(process, process + 1, (--cut->nr - i) * sizeof(*process));

@@ -136,11 +136,9 @@ static int read_suspended(struct process *process)
 	pid_t pid = process->head.pid;
 	int err = record_read(process);
 
-	if (err == -ENOENT)
-		return refuse(pid, "is suspended, and its GPU memory is freed");
-	if (err)
+	if (err && err != -ENOENT)
 		return err;
-	if (!record_is_alive(&process->head))
+	if (err || !record_is_alive(&process->head))
 		return refuse(pid, "is suspended, and its GPU memory is freed");
 	if (process->head.phase == PHASE_LOCKED)
 		return refuse(pid, "is locked");
@@ -219,14 +217,6 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 	fail_clear();
 }
 
-static bool has_pid(const int *pids, size_t nr, pid_t pid)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (pids[i] == pid)
-			return true;
-	return false;
-}
-
 /* All processes of a suspend come along, one of them with memory on GPUs: that one's image keeps older plugins from a restore. */
 static int check_others(const struct suspend_dump *dump, const struct record_head *head, const int *tasks, size_t nr_tasks)
 {
@@ -238,7 +228,7 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 	for (size_t i = 0; !err && i < nr; i++) {
 		struct record_head other;
 
-		if (has_pid(tasks, nr_tasks, pids[i])) {
+		if (numbers_have(tasks, nr_tasks, pids[i])) {
 			const struct leaving *one = find_leaving(dump, pids[i]);
 
 			any |= one && has_memory(&one->process.head);
@@ -574,8 +564,8 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 	if (!image->is_suspended == !one && (!one || count_left(&one->process) == image->state.nr_records))
 		return 0;
 	if (!one)
-		return fail(-EBADMSG, "image amdgpu-suspended-%u.img is missing: the process was suspended, and nothing else says how "
-				      "it has its GPU memory again", image->state.pid);
+		return fail(-EBADMSG, "image amdgpu-suspended-%u.img is missing: the process was suspended, and only that image says "
+				      "what a resume has to restore", image->state.pid);
 	return fail(-EBADMSG, "image amdgpu-suspended-%u.img is of another dump", image->state.pid);
 }
 

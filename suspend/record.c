@@ -683,7 +683,7 @@ static bool is_thawed(const struct record_head *head)
 /* What is frozen takes a signal only when it is thawed: it may still be on its way. */
 static bool is_stopped(pid_t pid)
 {
-	return task_state(pid) == 'T' || proc_status(pid, "ShdPnd", 16) & 1ull << (SIGSTOP - 1);
+	return task_state(pid) == 'T' || proc_has_pending(pid, SIGSTOP);
 }
 
 /* Also where its record says otherwise: a dump that was killed together with its guard leaves it so. */

@@ -402,13 +402,9 @@ int command_unlock(const struct arguments *arguments)
 static bool is_without_kfd(pid_t pid)
 {
 	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0, i = 0;
+	size_t nr = 0;
 
-	if (task_in_initial_pid_ns() <= 0 || task_list_kfd(&pids, &nr))
-		return false;
-	while (i < nr && pids[i] != pid)
-		i++;
-	return i == nr;
+	return task_in_initial_pid_ns() > 0 && !task_list_kfd(&pids, &nr) && !numbers_have(pids, nr, pid);
 }
 
 /* What its record says cannot be known here: it was suspended elsewhere, or by another version, or the record is damaged. */
