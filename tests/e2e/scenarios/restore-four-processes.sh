@@ -22,7 +22,8 @@ progress_ends "$work/progress.txt" dump || fail "progress of the dump: $(tail -n
 expect_images 2 4
 KFD_MAX_BUFFER_SIZE=64K KFD_PROGRESS=/dev/stderr restore
 log=$work/$criu_runs-restore.log
-[ "$(grep -c "restored by criu's main process" "$log")" -eq 4 ] || fail "not all processes handed their contents over"
+[ "$(grep -c "criu's main process restores the buffer data of 2 GPUs" "$log")" -eq 4 ] ||
+	fail "not all processes handed their buffer data over"
 [ "$(grep -c 'gpu .*: restored [0-9]* bytes' "$log")" -eq 8 ] || fail "not one line for each GPU of each process"
 progress_ends "$log.out" restore || fail "progress of the restore: $(tail -n 1 "$log.out")"
 job_goes
