@@ -235,7 +235,7 @@ static void resume_left(struct follow *follow, pid_t pid)
 	char name[32];
 
 	snprintf(name, sizeof(name), "pid %d", pid);
-	if (proc_status(pid, "TracerPid", 10) || !is_time(follow, name, LEFT_SECONDS, MOST_SECONDS, &work.quiet))
+	if (hold_is_traced(pid) || !is_time(follow, name, LEFT_SECONDS, MOST_SECONDS, &work.quiet))
 		return;
 	if (!work.quiet)
 		say_of(name, "a command that was killed has left it half way");

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "amdgpu_plugin_util.h"
-#include "kernel/kernel.h"
+#include "stopped/stopped.h"
 #include "tool/commands.h"
 
 #define LOOK_USEC 100000
@@ -75,7 +75,7 @@ static const char *word_of(const struct suspend_info *info, pid_t pid)
 	if (info->state == STATE_LOCKED)
 		return "locked";
 	if (info->state == STATE_HALF)
-		return proc_status(pid, "TracerPid", 10) ? "locked" : "failed";
+		return hold_is_traced(pid) ? "locked" : "failed";
 	return info->state == STATE_GONE ? "failed" : "running";
 }
 

@@ -56,6 +56,7 @@ int task_list_kfd(int **ret, size_t *ret_nr)
 }
 
 STUB(char, task_state, (pid_t pid), machine.states[pid != GPU])
+STUB(bool, hold_is_traced, (pid_t pid), false)
 
 STUB(int, task_in_initial_pid_ns, (void), 1)
 STUB(bool, cgroup_is_v2, (const char *path), true)
