@@ -192,6 +192,16 @@ static void budget_free(void *arg, void *data)
 	free(data);
 }
 
+/* 0; no message: -EBADMSG, -EFBIG where it needs more memory than its size allows, or -ENOMEM. */
+static int unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t size, ProtobufCMessage **ret)
+{
+	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
+	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
+
+	*ret = protobuf_c_message_unpack(type, &allocator, size, data);
+	return *ret ? 0 : budget.err ?: -EBADMSG;
+}
+
 void image_message_free(void *message)
 {
 	ProtobufCAllocator allocator = { .free = budget_free };
@@ -292,15 +302,13 @@ static int check_fields(const char *name, const ProtobufCMessage *message)
 int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const char *id_field,
 			 const uint8_t *data, size_t size, void *ret)
 {
-	struct budget budget = { .left = MEMORY_FACTOR * (uint64_t)size + MEMORY_ALWAYS };
-	ProtobufCAllocator allocator = { .alloc = budget_alloc, .free = budget_free, .allocator_data = &budget };
-	_cleanup_message_ ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, size, data);
-	int err;
+	_cleanup_message_ ProtobufCMessage *message = NULL;
+	int err = unpack(type, data, size, &message);
 
-	if (!message && !budget.err)
+	if (err == -EBADMSG)
 		return bad_image(name, "is damaged: it cannot be parsed");
-	if (!message)
-		return fail(budget.err, "image %s: its %zu bytes need too much memory: %m", name, size);
+	if (err)
+		return fail(err, "image %s: its %zu bytes need too much memory: %m", name, size);
 	err = check_frame(name, message, id_field, data, size);
 	if (!err)
 		err = check_fields(name, message);
@@ -325,5 +333,39 @@ int image_message_pack(const ProtobufCMessage *message, uint8_t **ret, size_t *r
 	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
 	*ret = data;
 	*ret_size = size;
+	return 0;
+}
+
+/* ---- criu's list of open files: a magic number, and for each file its length and a message ---- */
+
+static const uint8_t list_magic[8] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56 };
+
+/* CRIU's FD_TYPES__EXT. */
+#define TYPE_EXT 16
+
+int criu_list_unpack(const uint8_t *data, size_t size, uint32_t **ret_ids, size_t *ret_nr)
+{
+	const uint8_t *end = data + size;
+	uint32_t length;
+
+	if (size < sizeof(list_magic) || memcmp(data, list_magic, sizeof(list_magic)))
+		return -EBADMSG;
+	for (data += sizeof(list_magic); data < end; data += length) {
+		_cleanup_message_ ProtobufCMessage *message = NULL;
+		const CriuFileEntry *entry;
+		int err;
+
+		if ((size_t)(end - data) < sizeof(length))
+			return -EBADMSG;
+		memcpy(&length, data, sizeof(length));
+		length = le32toh(length);
+		data += sizeof(length);
+		err = length > (size_t)(end - data) ? -EBADMSG : unpack(&criu_file_entry__descriptor, data, length, &message);
+		entry = (const CriuFileEntry *)message;
+		if (!err && entry->type == TYPE_EXT)
+			err = array_add(*ret_ids, *ret_nr, entry->id);
+		if (err)
+			return err;
+	}
 	return 0;
 }

@@ -187,6 +187,12 @@ int kfd_image_next(int after);
 int image_next(enum image_kind kind, int after);
 
 /*
+ * Adds the numbers of the files that plugins have saved, as criu's list of open files (files.img) has them; heap memory
+ * of the caller in any case. 0; no message: -EBADMSG where it is no such list, -EFBIG, -ENOMEM.
+ */
+int criu_list_unpack(const uint8_t *data, size_t size, uint32_t **ret_ids, size_t *ret_nr);
+
+/*
  * Removes all files and links with names of the plugin's images from the image directory: for a dump, before it
  * writes its own, and after a failure. Does nothing when streaming. What cannot be removed is named in a warning.
  */

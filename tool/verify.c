@@ -5,7 +5,6 @@
  * structure and sizes are checked. Structure comes first, since contents take as long as reading them: those of a
  * directory are read by as many threads as there are processors, those of an archive by one.
  */
-#include <endian.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -24,7 +23,6 @@
 
 struct verify {
 	struct images *images;
-	bool has_checksums;	/* the images are of a plugin that gives each one */
 	bool knows_files;	/* criu's list of files was there */
 	size_t nr_images, nr_image_checksums;
 	size_t nr_buffers, nr_without; /* with contents; that have no checksum */
@@ -117,10 +115,7 @@ static int say_unread(struct verify *v, const struct image_file *pages, const st
 	return err == -EBADMSG ? err : 0;
 }
 
-/*
- * A file that is wrong from its start on has as many problems as buffers: a person is shown the first ones. Of CRIU's plugin
- * it may have bytes of an earlier dump after what its length says.
- */
+/* A file that is wrong from its start on has as many problems as buffers: a person is shown the first ones. */
 static int compare_buffers(struct verify *v, const struct image_file *pages, const struct kfd_state *state,
 			   struct member *member, uint64_t needed)
 {
@@ -151,7 +146,7 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 	if (nr_wrong > MAX_LINES)
 		print_text("%s: and %zu more buffers are damaged\n", pages->name, nr_wrong - MAX_LINES);
 	pthread_mutex_unlock(&v->lock);
-	if (v->has_checksums && pages->size > needed)
+	if (pages->size > needed)
 		damaged(v, pages->name, "has %" PRIu64 " bytes behind its buffer data", pages->size - needed);
 	return 0;
 }
@@ -285,27 +280,15 @@ static void verify_process(struct verify *v, const struct image_file *file)
 	}
 }
 
-/* The image has a checksum of itself, which is right. */
-static bool image_has_checksum(const struct image_file *file)
-{
-	return (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
-	       (file->dmabuf && file->dmabuf->has_crc32c);
-}
-
 static void verify_image(struct verify *v, const struct image_file *file)
 {
-	bool has_checksum = image_has_checksum(file);
-	/*
-	 * A single wrong bit can hide the checksum field, and the image then looks as if CRIU's plugin had written it. What
-	 * only this plugin writes gives it away: checksums of the others, the nodes of a render node's image, dma-bufs.
-	 */
-	bool had_checksum = v->has_checksums || file->dmabuf || (file->render && file->render->nodes);
+	/* Of itself, which is right: image/ has compared it. CRIU's plugin writes none, and its files may be longer than the image. */
+	bool has_checksum = (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
+			    (file->dmabuf && file->dmabuf->has_crc32c);
 
 	v->nr_images++;
 	v->nr_image_checksums += has_checksum;
-	if (!has_checksum && had_checksum)
-		damaged(v, file->name, "is damaged: it has no CRC-32C of itself, and its writer writes one");
-	if (v->has_checksums && file->size - LENGTH_PREFIX_BYTES > file->length)
+	if (has_checksum && file->size - LENGTH_PREFIX_BYTES > file->length)
 		damaged(v, file->name, "has %" PRIu64 " bytes behind its end",
 			file->size - LENGTH_PREFIX_BYTES - file->length);
 	if (image_is_process(file))
@@ -368,7 +351,7 @@ static void verify_file(struct verify *v, const struct image_file *file)
 			"is of CRIU's development branch, and nothing that this plugin restores");
 	else if (!process)
 		damaged(v, file->name, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
-	else if (v->has_checksums && process->kfd && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
+	else if (process->kfd && process->kfd->has_crc32c && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
 		damaged(v, file->name, "belongs to gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
@@ -446,31 +429,7 @@ static void check_sharers(struct verify *v)
 	}
 }
 
-/*
- * ---- criu's list of files, which has the device files: a magic number of 8 bytes, and for each file its length and a
- * protobuf message that begins with its type and its id ----
- */
-
-static const uint8_t files_magic[8] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56 };
-
-/* Tags of the first two fields, and the type of a plugin's file. */
-#define TAG_TYPE 0x08
-#define TAG_ID	 0x10
-#define TYPE_EXT 16
-
-/* A number of 32 bits behind its tag. */
-static bool take_number(const uint8_t **p, const uint8_t *end, uint8_t tag, uint32_t *ret)
-{
-	*ret = 0;
-	if (*p == end || *(*p)++ != tag)
-		return false;
-	for (unsigned int shift = 0; *p < end && shift < 35; shift += 7) {
-		*ret |= (uint32_t)(**p & 0x7f) << shift;
-		if (!(*(*p)++ & 0x80))
-			return true;
-	}
-	return false;
-}
+/* ---- criu's list of files, which has the device files ---- */
 
 /* Notes that the images are listed that are of this file. */
 static void check_listed(struct verify *v, uint32_t id)
@@ -488,34 +447,11 @@ static void check_listed(struct verify *v, uint32_t id)
 		file->is_listed = true;
 }
 
-static int check_list(struct verify *v, const uint8_t *data, size_t size)
-{
-	const uint8_t *p = data + sizeof(files_magic), *end = data + size;
-
-	if (size < sizeof(files_magic) || memcmp(data, files_magic, sizeof(files_magic)))
-		return -EBADMSG;
-	while (p < end) {
-		const uint8_t *field = p + sizeof(uint32_t);
-		uint32_t length, type, id;
-
-		if ((size_t)(end - p) < sizeof(length))
-			return -EBADMSG;
-		memcpy(&length, p, sizeof(length));
-		length = le32toh(length);
-		if (length > (size_t)(end - field))
-			return -EBADMSG;
-		p = field + length;
-		if (!take_number(&field, p, TAG_TYPE, &type) || !take_number(&field, p, TAG_ID, &id))
-			return -EBADMSG;
-		if (type == TYPE_EXT)
-			check_listed(v, id);
-	}
-	return 0;
-}
-
 static void check_criu_files(struct verify *v)
 {
 	_cleanup_free_ uint8_t *data = NULL;
+	_cleanup_free_ uint32_t *ids = NULL;
+	size_t nr = 0;
 	int fd = v->images->criu_files, err = fd < 0 ? fd : 0;
 	struct stat st = { 0 };
 
@@ -526,7 +462,9 @@ static void check_criu_files(struct verify *v)
 	if (!err)
 		err = data ? read_all(fd, data, (size_t)st.st_size) : -ENOMEM;
 	if (!err)
-		err = check_list(v, data, (size_t)st.st_size);
+		err = criu_list_unpack(data, (size_t)st.st_size, &ids, &nr);
+	for (size_t i = 0; i < nr; i++)
+		check_listed(v, ids[i]);
 	v->knows_files = err != -ENOENT;
 	if (err == -EBADMSG)
 		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");
@@ -562,11 +500,6 @@ int command_verify(const struct arguments *arguments)
 		return complain("%s: is a pipe, and verify reads an archive twice: give it a file", arguments->path);
 	if (images_open(arguments->path, &images))
 		return TOOL_FAIL;
-	for (size_t i = 0; i < images.nr; i++) {
-		const struct image_file *file = &images.files[i];
-
-		v.has_checksums |= image_has_checksum(file) || (file->kfd && file->kfd->writer.plugin[0]);
-	}
 	print_string("path", NULL, images.path);
 	print_array("problems");
 	for (size_t i = 0; i < images.nr; i++)

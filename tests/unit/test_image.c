@@ -455,6 +455,46 @@ TEST(flags_of_a_file_are_checked)
 	topology_free(image.nodes);
 }
 
+/* ---- criu's list of open files ---- */
+
+/* A regular file, and two of plugins; of one of them more is said than is read here. */
+static const uint8_t list[] = {
+	0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56,
+	6, 0, 0, 0, 0x08, 1, 0x10, 3, 0x1a, 0,
+	5, 0, 0, 0, 0x08, 16, 0x10, 0x87, 0x01,
+	9, 0, 0, 0, 0x08, 16, 0x10, 9, 0x7a, 3, 1, 2, 3,
+};
+
+/* Of its first @size bytes. */
+static int unpack_list(size_t size, size_t *ret_nr)
+{
+	_cleanup_free_ uint8_t *copy = malloc(size + 1);
+	_cleanup_free_ uint32_t *ids = NULL;
+	int err;
+
+	memcpy(copy, list, size);
+	*ret_nr = 0;
+	err = criu_list_unpack(copy, size, &ids, ret_nr);
+	assert_true(*ret_nr < 1 || ids[0] == 135);
+	assert_true(*ret_nr < 2 || ids[1] == 9);
+	return err;
+}
+
+TEST(files_of_plugins_are_found_in_the_list_of_criu)
+{
+	const size_t ends[] = { 8, 18, 27, sizeof(list) };
+	size_t nr, end = 0;
+
+	for (size_t size = 0; size <= sizeof(list); size++) {
+		bool is_whole = size == ends[end];
+
+		assert_int_equal(unpack_list(size, &nr), is_whole ? 0 : -EBADMSG);
+		end += is_whole;
+		assert_int_equal(nr, end > 1 ? end - 2 : 0);
+	}
+	assert_int_equal(end, ARRAY_SIZE(ends));
+}
+
 /* As the plugin of criu 3.17 to 4.2 writes: field 1 alone, gpu id 0x1234. */
 TEST(render_image_of_criu_3_17_is_read)
 {
