@@ -43,7 +43,7 @@ umount "$root"
 job_pids_find 2
 wait_until 30 states_written || fail "the restored job does not compute"
 [ "$(namespaces)" -eq 5 ] || fail "the restored job has $(namespaces) namespaces of its own, not 5"
-[ "$(grep -c "restored by criu's main process" "$work/$criu_runs-restore.log")" -eq 2 ] ||
-	fail "not both processes handed their contents over"
+[ "$(grep -c "criu's main process restores the buffer data" "$work/$criu_runs-restore.log")" -eq 2 ] ||
+	fail "not both processes handed their buffer data over"
 job_goes
 job_kill

@@ -5,7 +5,7 @@
 # tier: all
 
 both_are_handed_over() {
-	[ "$(grep -c "restored by criu's main process" "$log" 2>/dev/null)" = 2 ]
+	[ "$(grep -c "criu's main process restores the buffer data" "$log" 2>/dev/null)" = 2 ]
 }
 
 job_start --children 1 --vram 2M --gtt 64K
@@ -17,7 +17,7 @@ gpus_state slow
 log=$work/killed.log
 states_blank
 criu restore -D "$images" -o "$log" -v4 </dev/null >"$log.out" 2>&1 &
-wait_until 30 both_are_handed_over || fail "the contents were not handed over: $(tail -n 1 "$log")"
+wait_until 30 both_are_handed_over || fail "the buffer data were not handed over: $(tail -n 1 "$log")"
 kill -KILL $!
 wait $! 2>/dev/null || true
 ! grep -q 'Run late stage hook' "$log" || fail "the processes were restored before criu was killed"
