@@ -504,7 +504,7 @@ static int have_all_again(struct cut *cut)
 static int fill_from(struct cut *cut, const char *dir)
 {
 	_cleanup_close_ int fd = -1;
-	int err = place_open(dir, &fd);
+	int err = datadir_open(dir, &fd);
 
 	if (err)
 		return err;

@@ -160,34 +160,34 @@ bool process_is_alive(pid_t pid);
 /* Whether the process of the record is still there. */
 bool record_is_alive(const struct record_head *head);
 
-/* ---- where data are (place.c) ---- */
+/* ---- directories for buffer data (datadir.c) ---- */
 
 /* In the mount namespace of pid 1, whatever that of the caller is: a mount there lasts as long as the processes. */
 #define RUN_ROOT "/proc/1/root"
 
-/* Where a suspend puts its data. */
-struct place {
+/* The directory of a suspend. */
+struct datadir {
 	char base[PATH_MAX]; /* the directory that the user names, or SUSPEND_MEMORY */
 	char dir[PATH_MAX];  /* a new one in it */
 	bool is_new_base;
 };
 
-/* Makes /run/amdgpu-checkpoint. */
-int place_make_run(void);
-/* The path by which a directory is reached from here. */
-void place_path(const char *dir, char path[PATH_MAX]);
-/* Decides where. @dir: NULL for memory. What is left there by an earlier boot is removed. Makes nothing else yet. */
-int place_choose(const char *dir, uint64_t id, struct place *ret);
-/* Makes it when records name it: what no record names would stay when the command is killed. *ret_fd: the caller's. */
-int place_make(const struct place *place, int *ret_fd);
-/* Whether so many bytes have room there. */
-int place_check_room(const char *dir, int fd, uint64_t bytes);
+/* Creates /run/amdgpu-checkpoint. */
+int datadir_make_run(void);
+/* The path of a directory for this program. */
+void datadir_path(const char *dir, char path[PATH_MAX]);
+/* Chooses the directory, and creates nothing. @dir: NULL for memory. Removes what an earlier boot has left there. */
+int datadir_choose(const char *dir, uint64_t id, struct datadir *ret);
+/* Creates it, when records name it: what no record names would stay if the command is killed. *ret_fd: the caller's. */
+int datadir_make(const struct datadir *datadir, int *ret_fd);
+/* -ENOSPC after fail(): @bytes do not fit there. */
+int datadir_check_room(const char *dir, int fd, uint64_t bytes);
 /* Opens the directory that a record names, for reading. */
-int place_open(const char *dir, int *ret_fd);
-/* Removes the data of a process. */
-void place_remove(const struct record_head *head);
-/* Removes the directories, when they are empty. */
-void place_remove_dir(const struct record_head *head);
+int datadir_open(const char *dir, int *ret_fd);
+/* Removes the data files of a process. */
+void datadir_remove_files(const struct record_head *head);
+/* Removes the directory, and the one above if it was created for this one. Both only if they are empty. */
+void datadir_remove(const struct record_head *head);
 
 /* ---- a call ---- */
 

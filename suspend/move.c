@@ -249,7 +249,7 @@ static int check_data(const struct process *process)
 {
 	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int dir = -1;
-	int err = count_freed(process) ? place_open(process->head.dir, &dir) : 0;
+	int err = count_freed(process) ? datadir_open(process->head.dir, &dir) : 0;
 
 	for (size_t i = 0; !err && i < state->nr_devices; i++) {
 		uint64_t bytes = data_bytes(process, state->devices[i].user_gpu_id);
@@ -386,7 +386,7 @@ static int save_process(struct process *process)
 	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int dir = -1, fd = -1;
 	char name[IMAGE_NAME_MAX];
-	int err = count_freed(process) ? place_open(process->head.dir, &dir) : 0;
+	int err = count_freed(process) ? datadir_open(process->head.dir, &dir) : 0;
 
 	for (size_t i = 0; !err && dir >= 0 && i < state->nr_devices; i++)
 		if (data_bytes(process, state->devices[i].user_gpu_id))
@@ -662,7 +662,7 @@ static int set_process(struct arriving *one, pid_t pid)
 /* ---- its data ---- */
 
 /* Where the suspend had put them, if that is a directory here that the caller may use; memory otherwise. */
-static int choose_place(const struct record_head *head, uint64_t id, struct place *ret)
+static int choose_place(const struct record_head *head, uint64_t id, struct datadir *ret)
 {
 	char base[PATH_MAX];
 	char *slash;
@@ -671,21 +671,21 @@ static int choose_place(const struct record_head *head, uint64_t id, struct plac
 	slash = strrchr(base, '/');
 	if (slash)
 		*slash = '\0';
-	if (slash && base[0] && strcmp(base, SUSPEND_MEMORY) && !access(base, F_OK) && !place_choose(base, id, ret))
+	if (slash && base[0] && strcmp(base, SUSPEND_MEMORY) && !access(base, F_OK) && !datadir_choose(base, id, ret))
 		return 0;
 	fail_clear();
-	return place_choose(NULL, id, ret);
+	return datadir_choose(NULL, id, ret);
 }
 
 /* Of all processes of its suspend. */
-static int open_place(struct suspend_restore *restore, const struct arriving *one, const struct place *place, int *ret_fd)
+static int open_place(struct suspend_restore *restore, const struct arriving *one, const struct datadir *place, int *ret_fd)
 {
 	bool is_there = false;
 	int err;
 
 	for (size_t i = 0; i < restore->nr; i++)
 		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_place;
-	err = is_there ? place_open(place->dir, ret_fd) : place_make(place, ret_fd);
+	err = is_there ? datadir_open(place->dir, ret_fd) : datadir_make(place, ret_fd);
 	for (size_t i = 0; !err && i < restore->nr; i++)
 		restore->list[i].has_place |= restore->list[i].new_id == one->new_id;
 	return err;
@@ -704,7 +704,7 @@ static int take_data(const struct arriving *one, const char *place, int dir, uin
 	err = open_data(pid, criu_image_dir(), from, bytes, &in);
 	if (err || !linkat(criu_image_dir(), from, dir, to, 0))
 		return err;
-	err = place_check_room(place, dir, bytes);
+	err = datadir_check_room(place, dir, bytes);
 	if (err)
 		return err;
 	out = openat(dir, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -718,11 +718,11 @@ static int take_place(struct suspend_restore *restore, struct arriving *one)
 	struct process *process = &one->process;
 	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int dir = -1;
-	struct place place = { 0 };
+	struct datadir place = { 0 };
 	int err = choose_place(&process->head, one->new_id, &place);
 
 	if (!err)
-		err = place_make_run();
+		err = datadir_make_run();
 	if (err)
 		return err;
 	snprintf(process->head.dir, sizeof(process->head.dir), "%s", place.dir);

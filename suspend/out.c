@@ -94,39 +94,39 @@ static int check_unsuspended(pid_t pid)
 	return err == -ENOENT || err == -EXDEV ? 0 : err;
 }
 
-static int begin_record(struct process *process, const struct suspend_target *target, const struct place *place)
+static int begin_record(struct process *process, const struct suspend_target *target, const struct datadir *datadir)
 {
 	struct record_head *head = &process->head;
 	int err = record_begin(head, target->id);
 
 	head->phase = PHASE_COPYING;
 	head->was_stopped = hold_is_stopped(&process->hold);
-	head->made_base = place->is_new_base;
+	head->made_base = datadir->is_new_base;
 	head->by_stop = target->by_stop;
 	snprintf(head->follows, sizeof(head->follows), "%s", target->follows ? target->follows : "");
-	snprintf(head->dir, sizeof(head->dir), "%s", place->dir);
+	snprintf(head->dir, sizeof(head->dir), "%s", datadir->dir);
 	return err ? err : record_write(process);
 }
 
 /* A process has one tracer: whoever holds it is alone with its record. */
-static int stop_process(struct process *process, const struct suspend_target *target, const struct place *place)
+static int stop_process(struct process *process, const struct suspend_target *target, const struct datadir *datadir)
 {
 	int err = hold_begin(process->head.pid, true, &process->hold);
 
 	if (!err)
 		err = check_unsuspended(process->head.pid);
-	return err ? err : begin_record(process, target, place);
+	return err ? err : begin_record(process, target, datadir);
 }
 
 /* Processes make others until all are stopped, and these may end before they are. */
-static int stop_all(struct cut *cut, const struct suspend_target *target, const struct place *place)
+static int stop_all(struct cut *cut, const struct suspend_target *target, const struct datadir *datadir)
 {
 	size_t i = 0;
 	int nr;
 
 	while ((nr = cut_add(cut, target)) > 0)
 		while (i < cut->nr) {
-			int err = stop_process(&cut->processes[i], target, place);
+			int err = stop_process(&cut->processes[i], target, datadir);
 
 			if (!err)
 				i++;
@@ -156,7 +156,7 @@ static int check_locked(const struct process *process, int err)
 }
 
 /* What a checkpoint of before has left is removed. */
-static int take_locked(struct cut *cut, struct process *process, const struct place *place)
+static int take_locked(struct cut *cut, struct process *process, const struct datadir *datadir)
 {
 	struct record_head *head = &process->head;
 	int err = check_locked(process, process_take(process));
@@ -167,14 +167,14 @@ static int take_locked(struct cut *cut, struct process *process, const struct pl
 	err = still_look(cut, process);
 	if (!err && head->dir[0])
 		err = record_remove_data(process);
-	head->made_base = place->is_new_base;
+	head->made_base = datadir->is_new_base;
 	head->since = time(NULL);
-	snprintf(head->dir, sizeof(head->dir), "%s", place->dir);
+	snprintf(head->dir, sizeof(head->dir), "%s", datadir->dir);
 	return err ? err : record_write(process);
 }
 
 /* All are looked at before one is touched. */
-static int take_all_locked(struct cut *cut, const struct suspend_target *target, const struct place *place)
+static int take_all_locked(struct cut *cut, const struct suspend_target *target, const struct datadir *datadir)
 {
 	int err = cut_add(cut, target);
 
@@ -184,7 +184,7 @@ static int take_all_locked(struct cut *cut, const struct suspend_target *target,
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = check_locked(&cut->processes[i], process_find(&cut->processes[i]));
 	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = take_locked(cut, &cut->processes[i], place);
+		err = take_locked(cut, &cut->processes[i], datadir);
 	return err;
 }
 
@@ -401,7 +401,7 @@ static int cut_lock(struct cut *cut)
 static int cut_save(struct cut *cut, int dir)
 {
 	const char *name = cut->processes[0].head.dir;
-	int err = place_check_room(name, dir, cut_bytes(cut));
+	int err = datadir_check_room(name, dir, cut_bytes(cut));
 
 	if (err)
 		return err;
@@ -431,15 +431,15 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
 	_cleanup_close_ int fd = -1;
-	struct place place = { 0 };
-	int err = place_choose(dir, target->id, &place);
+	struct datadir datadir = { 0 };
+	int err = datadir_choose(dir, target->id, &datadir);
 
 	if (!err)
-		err = place_make_run();
+		err = datadir_make_run();
 	if (!err)
-		err = are_locked ? take_all_locked(cut, target, &place) : stop_all(cut, target, &place);
+		err = are_locked ? take_all_locked(cut, target, &datadir) : stop_all(cut, target, &datadir);
 	if (!err)
-		err = place_make(&place, &fd);
+		err = datadir_make(&datadir, &fd);
 	if (!err)
 		err = cut_collect_files(cut, &files);
 	if (!err)
@@ -507,14 +507,14 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
 {
 	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
 	_cleanup_(task_files_done) struct task_files files = { 0 };
-	const struct place nowhere = { 0 };
+	const struct datadir nowhere = { 0 };
 	int err;
 
 	alarm(target->timeout_seconds);
 	suspend_clean();
 	err = cut_read_machine(&cut);
 	if (!err)
-		err = place_make_run();
+		err = datadir_make_run();
 	if (!err)
 		err = stop_all(&cut, target, &nowhere);
 	if (!err)

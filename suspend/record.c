@@ -587,7 +587,7 @@ static void remove_dir(const struct record_head *head)
 	for (size_t i = 0; !is_needed && i < nr; i++)
 		is_needed = !(heads[i].pid == head->pid && heads[i].id == head->id) && has_dir(&heads[i], head->dir);
 	if (!is_needed)
-		place_remove_dir(head);
+		datadir_remove(head);
 }
 
 int record_remove_data(struct process *process)
@@ -595,7 +595,7 @@ int record_remove_data(struct process *process)
 	struct record_head *head = &process->head;
 	char path[PATH_MAX];
 
-	place_remove(head);
+	datadir_remove_files(head);
 	remove_dir(head);
 	record_path(head, COUNT, path);
 	unlink(path);
@@ -609,7 +609,7 @@ void record_remove(const struct record_head *head)
 	int err = record_remove_cgroup(head);
 	char path[PATH_MAX];
 
-	place_remove(head);
+	datadir_remove_files(head);
 	/* Its threads are on their way out: the next command removes the rest. */
 	if (err == -EBUSY && !record_is_alive(head))
 		return;

@@ -253,7 +253,7 @@ int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size
 /* ---- suspended processes ---- */
 
 static const int both[] = { PID, OTHER };
-static struct place place;
+static struct datadir place;
 
 /* Two BOs, one of which is freed, and was mapped. */
 static void give_memory(struct process *process)
@@ -347,9 +347,9 @@ static void boot(void)
 	assert_int_equal(mkdir(base, 0755), 0);
 	make_images();
 	*machine = (struct machine){ 0 };
-	assert_int_equal(place_choose(base, ID, &place), 0);
-	assert_int_equal(place_make_run(), 0);
-	assert_int_equal(place_make(&place, &fd), 0);
+	assert_int_equal(datadir_choose(base, ID, &place), 0);
+	assert_int_equal(datadir_make_run(), 0);
+	assert_int_equal(datadir_make(&place, &fd), 0);
 	data = openat(fd, "amdgpu-pages-4711-1111.img", O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(ftruncate(data, BYTES + LENGTH_PREFIX_BYTES), 0);
 	assert_int_equal(pwrite(data, "data", 4, 5000), 4);
@@ -438,7 +438,7 @@ static void lose_data(void)
 {
 	int fd = -1;
 
-	assert_int_equal(place_open(place.dir, &fd), 0);
+	assert_int_equal(datadir_open(place.dir, &fd), 0);
 	assert_int_equal(unlinkat(fd, "amdgpu-pages-4711-1111.img", 0), 0);
 	close(fd);
 }

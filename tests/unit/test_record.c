@@ -89,7 +89,7 @@ static bool is_there(const char *path)
 /* ---- a suspended process ---- */
 
 static struct process process;
-static struct place place;
+static struct datadir place;
 static char base[64], record[PATH_MAX], data[PATH_MAX + 64];
 
 /* What the record says is as it is here, but for what the caller changes; record_write() makes it good. */
@@ -99,13 +99,13 @@ static void suspend(uint64_t id)
 
 	process = (struct process){ .head.pid = PID, .gpu.file.fd = -1 };
 	start = 77;
-	assert_int_equal(place_choose(base, id, &place), 0);
-	assert_int_equal(place_make_run(), 0);
+	assert_int_equal(datadir_choose(base, id, &place), 0);
+	assert_int_equal(datadir_make_run(), 0);
 	assert_int_equal(record_begin(&process.head, id), 0);
 	process.head.phase = PHASE_SUSPENDED;
 	strcpy(process.head.dir, place.dir);
 	assert_int_equal(record_write(&process), 0);
-	assert_int_equal(place_make(&place, &fd), 0);
+	assert_int_equal(datadir_make(&place, &fd), 0);
 	close(openat(fd, "amdgpu-pages-4711-1234.img", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	close(fd);
 	snprintf(record, sizeof(record), RUN_ROOT SUSPEND_RUN "/%d.%016" PRIx64, PID, id);
@@ -340,7 +340,7 @@ TEST(each_suspend_has_a_directory_that_it_makes_itself)
 	assert_int_equal(stat(place.dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	/* Somebody has made it before. */
-	assert_int_equal(place_make(&place, &fd), -EEXIST);
+	assert_int_equal(datadir_make(&place, &fd), -EEXIST);
 	expect_text("cannot be made");
 	/* What is not of this process stays, and the directory with it. */
 	close(open(strcat(strcpy(data, place.dir), "/amdgpu-pages-4712-1234.img"), O_WRONLY | O_CREAT, 0600));
@@ -364,14 +364,14 @@ TEST(a_directory_that_was_made_for_data_goes_with_the_last)
 static bool left(const char *name)
 {
 	char dir[256], file[300];
-	struct place other;
+	struct datadir other;
 	bool ret;
 
 	snprintf(dir, sizeof(dir), "%s/%s", base, name);
 	snprintf(file, sizeof(file), "%s/amdgpu-pages-1-1.img", dir);
 	assert_int_equal(mkdir(dir, 0700), 0);
 	close(open(file, O_WRONLY | O_CREAT, 0600));
-	assert_int_equal(place_choose(base, ID, &other), 0);
+	assert_int_equal(datadir_choose(base, ID, &other), 0);
 	ret = is_there(file);
 	unlink(file);
 	rmdir(dir);
@@ -401,23 +401,23 @@ TEST(room_for_the_data_is_asked_for_where_they_go)
 	file_system = EXT4_SUPER_MAGIC;
 	nr_free = 10;
 	available = 0; /* of no account for a disk */
-	assert_int_equal(place_check_room("/disk", 0, 40960), 0);
-	assert_int_equal(place_check_room("/disk", 0, 40961), -ENOSPC);
+	assert_int_equal(datadir_check_room("/disk", 0, 40960), 0);
+	assert_int_equal(datadir_check_room("/disk", 0, 40961), -ENOSPC);
 	expect_text("/disk: the buffer data need 40961 bytes, and 40960 are free there");
 	file_system = TMPFS_MAGIC;
 	available = 8192;
-	assert_int_equal(place_check_room("/memory", 0, 8192), 0);
-	assert_int_equal(place_check_room("/memory", 0, 8193), -ENOSPC);
+	assert_int_equal(datadir_check_room("/memory", 0, 8192), 0);
+	assert_int_equal(datadir_check_room("/memory", 0, 8193), -ENOSPC);
 	expect_text("need 8193 bytes of memory, and the machine has 8192 available");
 }
 
 TEST(data_in_memory_are_in_a_file_system_that_is_mounted_once)
 {
-	struct place memory;
+	struct datadir memory;
 
 	boot();
 	nr_mounts = 0;
-	assert_int_equal(place_choose(NULL, ID, &memory), 0);
+	assert_int_equal(datadir_choose(NULL, ID, &memory), 0);
 	assert_int_equal(nr_mounts, 1); /* by the stub: it is no mount, and would be made again */
 	assert_memory_equal(memory.dir, SUSPEND_MEMORY "/", strlen(SUSPEND_MEMORY) + 1);
 	assert_false(memory.is_new_base);

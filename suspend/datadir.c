@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where buffer data are while a process is suspended: in a directory of their own for each suspend, which nobody else
- * can name or make, and which only the suspend's records name.
+ * Directories for the data of freed buffers: one for each suspend, under a name that nobody else can guess or create, and that
+ * only the records of the suspend have.
  *
  * Unless the user names a directory, they are in a tmpfs of our own. It and the records are in the mount namespace of
  * pid 1, whatever that of the caller is: every caller finds the same, and the mount lasts as long as the processes can.
  *
- * The name of a directory tells the machine, its boot and the suspend. What an earlier boot of this machine has left on
+ * The name of a directory has the machine, its boot and the suspend. What an earlier boot of this machine has left on
  * a disk is removed: its processes are gone, and so are the records.
  */
 #define _GNU_SOURCE
@@ -30,19 +30,19 @@ static bool is_below_run(const char *dir)
 	return !strncmp(dir, SUSPEND_RUN, length) && (!dir[length] || dir[length] == '/');
 }
 
-void place_path(const char *dir, char path[PATH_MAX])
+void datadir_path(const char *dir, char path[PATH_MAX])
 {
 	if (snprintf(path, PATH_MAX, "%s%s", is_below_run(dir) ? RUN_ROOT : "", dir) >= PATH_MAX)
 		path[0] = '\0';
 }
 
 /* It must be no one else's, nor a link: some are in directories that all may write. */
-int place_open(const char *dir, int *ret_fd)
+int datadir_open(const char *dir, int *ret_fd)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
-	place_path(dir, path);
+	datadir_path(dir, path);
 	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (*ret_fd < 0)
 		return fail(-errno, "%s: cannot be opened: %m", dir);
@@ -53,13 +53,13 @@ int place_open(const char *dir, int *ret_fd)
 
 /* ---- our own file system ---- */
 
-int place_make_run(void)
+int datadir_make_run(void)
 {
 	_cleanup_close_ int run = -1;
 
 	if (mkdir(RUN_ROOT SUSPEND_RUN, 0700) && errno != EEXIST)
 		return fail(-errno, SUSPEND_RUN ": cannot be made: %m");
-	return place_open(SUSPEND_RUN, &run);
+	return datadir_open(SUSPEND_RUN, &run);
 }
 
 /* The first suspend mounts it; of two at the same time one waits. */
@@ -67,10 +67,10 @@ static int mount_once(void)
 {
 	_cleanup_close_ int run = -1, memory = -1;
 	struct stat above, st;
-	int err = place_make_run();
+	int err = datadir_make_run();
 
 	if (!err)
-		err = place_open(SUSPEND_RUN, &run);
+		err = datadir_open(SUSPEND_RUN, &run);
 	if (err)
 		return err;
 	while (flock(run, LOCK_EX))
@@ -78,7 +78,7 @@ static int mount_once(void)
 			return fail(-errno, SUSPEND_RUN ": cannot be locked: %m");
 	if (mkdir(RUN_ROOT SUSPEND_MEMORY, 0700) && errno != EEXIST)
 		return fail(-errno, SUSPEND_MEMORY ": cannot be made: %m");
-	err = place_open(SUSPEND_MEMORY, &memory);
+	err = datadir_open(SUSPEND_MEMORY, &memory);
 	if (!err && (fstat(run, &above) || fstat(memory, &st)))
 		err = fail(-errno, SUSPEND_MEMORY ": %m");
 	if (err || st.st_dev != above.st_dev)
@@ -166,9 +166,9 @@ static void remove_left(int base, const char *machine, const char *boot)
 		closedir(list);
 }
 
-/* ---- the place of a suspend ---- */
+/* ---- the directory of a suspend ---- */
 
-int place_choose(const char *dir, uint64_t id, struct place *ret)
+int datadir_choose(const char *dir, uint64_t id, struct datadir *ret)
 {
 	char cwd[PATH_MAX] = "", machine[17], boot[17], path[PATH_MAX];
 	_cleanup_close_ int base = -1;
@@ -183,31 +183,31 @@ int place_choose(const char *dir, uint64_t id, struct place *ret)
 	if (snprintf(ret->base, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", dir) >= PATH_MAX ||
 	    snprintf(ret->dir, PATH_MAX, "%s/" PREFIX "%s-%s-%016" PRIx64, ret->base, machine, boot, id) >= PATH_MAX)
 		return fail(-ENAMETOOLONG, "%s: %m", dir);
-	place_path(ret->base, path);
+	datadir_path(ret->base, path);
 	ret->is_new_base = access(path, F_OK) && errno == ENOENT;
 	if (!ret->is_new_base)
-		err = place_open(ret->base, &base);
+		err = datadir_open(ret->base, &base);
 	if (!err && base >= 0)
 		remove_left(base, machine, boot);
 	return err;
 }
 
-int place_make(const struct place *place, int *ret_fd)
+int datadir_make(const struct datadir *datadir, int *ret_fd)
 {
 	_cleanup_close_ int base = -1;
 	char path[PATH_MAX];
 	int err;
 
-	place_path(place->base, path);
-	if (place->is_new_base && mkdir(path, 0700) && errno != EEXIST)
-		return fail(-errno, "%s: cannot be made: %m", place->base);
-	err = place_open(place->base, &base);
+	datadir_path(datadir->base, path);
+	if (datadir->is_new_base && mkdir(path, 0700) && errno != EEXIST)
+		return fail(-errno, "%s: cannot be made: %m", datadir->base);
+	err = datadir_open(datadir->base, &base);
 	if (err)
 		return err;
-	place_path(place->dir, path);
+	datadir_path(datadir->dir, path);
 	if (mkdir(path, 0700))
-		return fail(-errno, "%s: cannot be made: %m", place->dir);
-	return place_open(place->dir, ret_fd);
+		return fail(-errno, "%s: cannot be made: %m", datadir->dir);
+	return datadir_open(datadir->dir, ret_fd);
 }
 
 static bool is_in_memory(int fd)
@@ -217,7 +217,7 @@ static bool is_in_memory(int fd)
 	return !fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-int place_check_room(const char *dir, int fd, uint64_t bytes)
+int datadir_check_room(const char *dir, int fd, uint64_t bytes)
 {
 	struct memory_room memory;
 	struct statvfs fs;
@@ -238,14 +238,14 @@ int place_check_room(const char *dir, int fd, uint64_t bytes)
 		    bytes, memory.by, memory.bytes);
 }
 
-void place_remove(const struct record_head *head)
+void datadir_remove_files(const struct record_head *head)
 {
 	_cleanup_close_ int dir = -1;
 	char path[PATH_MAX];
 	struct dirent *entry;
 	DIR *list;
 
-	place_path(head->dir, path);
+	datadir_path(head->dir, path);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	list = dir < 0 ? NULL : fdopendir(dup(dir));
 	while (list && (entry = readdir(list))) {
@@ -258,11 +258,11 @@ void place_remove(const struct record_head *head)
 		closedir(list);
 }
 
-void place_remove_dir(const struct record_head *head)
+void datadir_remove(const struct record_head *head)
 {
 	char path[PATH_MAX], *slash;
 
-	place_path(head->dir, path);
+	datadir_path(head->dir, path);
 	rmdir(path);
 	slash = strrchr(path, '/');
 	if (!head->made_base || !slash)
