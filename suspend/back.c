@@ -342,7 +342,7 @@ static int take_process(struct cut *cut, struct process *process)
 	if (!err && process->head.nr_devices)
 		err = process_look(cut, process);
 	if (!err)
-		err = still_look(cut, process);
+		err = freezer_look_at_thread(cut, process);
 	if (!err && process->head.phase != PHASE_COPYING)
 		inject_adopt(&process->inject, &process->head.thread);
 	return err ? err : note_resets(process);
@@ -471,9 +471,9 @@ static int while_frozen(struct cut *cut, int (*work)(struct cut *cut))
 {
 	int err, end;
 
-	still_for_pause(cut);
+	freezer_freeze_between_calls(cut);
 	err = work(cut);
-	end = still_for_calls(cut);
+	end = freezer_stop_for_calls(cut);
 	return err ? err : end;
 }
 
@@ -482,17 +482,17 @@ static int while_frozen(struct cut *cut, int (*work)(struct cut *cut))
 static int have_all_again(struct cut *cut)
 {
 	double pause = FIRST_PAUSE;
-	int err = while_frozen(cut, vram_wait);
+	int err = while_frozen(cut, wait_for_vram);
 
 	if (!err)
 		err = make_all(cut);
 	while (err == -ENOMEM && !fail_text()[0]) {
 		undo_all(cut);
 		if (monotonic_seconds() + pause > cut->wait_until)
-			return vram_fail(cut);
+			return wait_fail(cut);
 		usleep((useconds_t)(pause * 1e6));
 		pause = pause < LAST_PAUSE ? 2 * pause : pause;
-		err = while_frozen(cut, vram_wait);
+		err = while_frozen(cut, wait_for_vram);
 		if (!err)
 			err = make_all(cut);
 	}
@@ -590,7 +590,7 @@ static int let_all_run(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		if (!process->has_ended && still_let_go(process))
+		if (!process->has_ended && freezer_release(process))
 			record_remove(&process->head);
 	}
 	return err;
@@ -608,7 +608,7 @@ static int lock_all_again(struct cut *cut)
 	}
 	if (err)
 		return err;
-	still_freeze(cut);
+	freezer_freeze(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
@@ -661,17 +661,17 @@ static int back_once(const struct suspend_target *target, enum back_to to, doubl
 
 	cut.to = to;
 	cut.wait_until = wait_until;
-	cut.keeps_line = target->line;
-	if (target->line)
-		cut.line = *target->line;
+	cut.keeps_waiter = target->waiter;
+	if (target->waiter)
+		cut.waiter = *target->waiter;
 	err = take_all(&cut, target);
 	if (!err) {
-		err = still_for_calls(&cut);
+		err = freezer_stop_for_calls(&cut);
 		if (!err)
 			err = make_and_fill(&cut, &ret->times);
 		if (err)
-			still_freeze(&cut); /* they stay suspended, or wherever they are */
-		still_after(&cut);
+			freezer_freeze(&cut); /* they stay suspended, or wherever they are */
+		freezer_end(&cut);
 	}
 	ret->times.done = monotonic_seconds() - cut.began;
 	*ret_again = err && has_one_ended(&cut, err);

@@ -10,7 +10,7 @@
 
 struct cut cut_begin(const struct settings *settings)
 {
-	struct cut ret = { .settings = settings, .began = monotonic_seconds(), .line.fd = -1 };
+	struct cut ret = { .settings = settings, .began = monotonic_seconds(), .waiter.fd = -1 };
 
 	driver_ask_release(DRIVER_VERSION_FILE, &ret.driver);
 	return ret;
@@ -89,7 +89,7 @@ void thawed_done(struct thawed *thawed)
 
 void cut_end(struct cut *cut)
 {
-	vram_leave(cut);
+	wait_end(cut);
 	for (size_t i = 0; i < cut->nr; i++)
 		process_done(&cut->processes[i]);
 	for (size_t i = 0; i < cut->nr_thawed; i++)

@@ -213,9 +213,9 @@ struct cut {
 	struct driver_release driver;
 	double began, wait_until; /* monotonic_seconds() */
 	enum back_to to;
-	struct suspend_line line; /* its place among those that wait for memory */
-	bool keeps_line;	  /* it is the caller's */
-	bool lacks_room;
+	struct suspend_waiter waiter; /* its place among those that wait for memory */
+	bool keeps_waiter;	  /* it is the caller's */
+	bool lacks_memory;
 	struct thawed *thawed;
 	size_t nr_thawed;
 	pid_t *parents; /* processes above that were not stopped before those of the call were */
@@ -251,44 +251,44 @@ uint64_t cut_bytes(struct cut *cut);
 int cut_copy(struct cut *cut, const char *dir, bool out);
 int cut_report(const struct cut *cut, struct suspend_result *ret);
 
-/* ---- what holds them (still.c) ---- */
+/* ---- what keeps processes from running (freezer.c) ---- */
 
-/* When all are seized: they stay stopped when the tracer ends, and can make calls. */
-int still_for_calls(struct cut *cut);
-/* Those that are suspended already cannot be continued by a signal while data is copied, or room is waited for. Then still_for_calls(). */
-void still_for_pause(struct cut *cut);
-/* Looks at the thread that is to make calls: whoever freezes it meanwhile has to wait for their end. */
-int still_look(struct cut *cut, struct process *process);
+/* When all are seized: stops them by SIGSTOP and thaws their cgroups, so that they can make calls. Defers SIGTERM. */
+int freezer_stop_for_calls(struct cut *cut);
+/* Freezes those that are suspended while data is copied, or memory is waited for: no SIGCONT lets them run then. */
+void freezer_freeze_between_calls(struct cut *cut);
+/* inject_look() at the thread that is to make calls. If somebody freezes it during a call, it is thawed for that. */
+int freezer_look_at_thread(struct cut *cut, struct process *process);
 /*
  * When a process of a record is seized: its cgroup, by the path that it has here. In another cgroup namespace, or with
  * other mounts, that is not the record's. 0, or -errno after fail(): it is frozen where nobody here can thaw it.
  */
-int still_find_cgroup(struct process *process);
+int freezer_find_cgroup(struct process *process);
 /* Then: whether others have stopped it. */
-void still_note(struct process *process);
-/* From now on processes are suspended: frozen, where that is possible, and not stopped by a signal. Writes their records. */
-void still_freeze(struct cut *cut);
-/* One that has its memory again goes back to where it was. It runs with the end of its tracer. False: it was killed, and is
- * still in its own cgroup. */
-bool still_let_go(struct process *process);
+void freezer_note_stopped(struct process *process);
+/* Those that have changed are frozen from now on, if possible, and then not stopped by a signal. Writes their records. */
+void freezer_freeze(struct cut *cut);
+/* Moves one that has its memory again back to its cgroup, and continues it. It runs with the end of its tracer. False: it was
+ * killed, and is still in its own cgroup. */
+bool freezer_release(struct process *process);
 /*
- * Around a dump by criu, which runs code in threads, and sees a process as stopped when a signal has stopped it. The first:
+ * Around a dump by criu, which runs code in threads, and takes a process for stopped when a signal has stopped it. The first:
  * of one that is seized, SIGSTOP instead of the frozen cgroup; it stops when it is let go. 0, or -errno after fail(). The
- * second: of one that stands still by SIGSTOP, frozen again besides.
+ * second: of one that is stopped by SIGSTOP, frozen as well.
  */
-int still_by_signal(struct process *process);
-void still_by_cgroup(struct process *process);
-/* The end: what others had frozen, and have not thawed meanwhile, is so again, and parents run. */
-void still_after(struct cut *cut);
+int freezer_change_to_signal(struct process *process);
+void freezer_change_to_cgroup(struct process *process);
+/* The end of calls: freezes again what others had frozen, and have not thawed meanwhile, and continues parents. */
+void freezer_end(struct cut *cut);
 
-/* ---- room on GPUs (line.c) ---- */
+/* ---- memory on GPUs (wait.c) ---- */
 
 /* Waits until the driver says that there is room for all processes, and for those that wait longer. -ENOMEM after fail(). */
-int vram_wait(struct cut *cut);
+int wait_for_vram(struct cut *cut);
 /* There was none, though the driver has said so. -ENOMEM after fail(). */
-int vram_fail(const struct cut *cut);
+int wait_fail(const struct cut *cut);
 /* Waits no longer. */
-void vram_leave(struct cut *cut);
+void wait_end(struct cut *cut);
 
 /* ---- resets of GPUs (resets.c) ---- */
 

@@ -154,7 +154,7 @@ static int let_out(struct leaving *one)
 	if (!err)
 		err = read_suspended(process);
 	if (!err)
-		err = still_by_signal(process);
+		err = freezer_change_to_signal(process);
 	one->is_out = !err;
 	hold_end(&process->hold);
 	return err;
@@ -416,7 +416,7 @@ void suspend_dump_end(struct suspend_dump *dump)
 		struct process *process = &dump->list[i].process;
 
 		if (dump->list[i].is_out && record_is_alive(&process->head))
-			still_by_cgroup(process);
+			freezer_change_to_cgroup(process);
 		process_done(process);
 	}
 	free(dump->list);
@@ -428,7 +428,7 @@ void suspend_hold_again(pid_t pid)
 	struct process process = { .head.pid = pid, .gpu.file = { .pid = pid, .fd = -1 } };
 
 	if (!read_suspended(&process) && process.head.is_stopped)
-		still_by_cgroup(&process);
+		freezer_change_to_cgroup(&process);
 	process_done(&process);
 	fail_clear();
 }
@@ -755,7 +755,7 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 		err = take_place(restore, one);
 	if (err)
 		return err;
-	still_by_cgroup(&one->process);
+	freezer_change_to_cgroup(&one->process);
 	pr_info("pid %d: is suspended, VRAM that \"amdgpu-checkpoint resume %d\" needs: %" PRIu64 " bytes\n", pid, pid,
 		one->process.head.report.freed_bytes);
 	return 0;

@@ -3,7 +3,7 @@
  * The order of a suspend: stop all, ask all, copy all; then each process gives up its buffers.
  *
  * Up to the end of the copies nothing has changed in the processes. Before them calls are tried: from the first one on
- * each process is held without its tracer, too (still.c), and if the command dies, suspend_back() lets it run. The record
+ * each process is held without its tracer, too (freezer.c), and if the command dies, suspend_back() lets it run. The record
  * says what comes back.
  */
 #define _GNU_SOURCE
@@ -164,7 +164,7 @@ static int take_locked(struct cut *cut, struct process *process, const struct da
 	if (err)
 		return err;
 	process->is_locked = true;
-	err = still_look(cut, process);
+	err = freezer_look_at_thread(cut, process);
 	if (!err && head->dir[0])
 		err = record_remove_data(process);
 	head->made_base = datadir->is_new_base;
@@ -292,11 +292,11 @@ static void cut_let_go(struct cut *cut)
 		if (err && err != -EINVAL) {
 			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
 			       process->head.pid, process->head.pid);
-		} else if (process->head.start && is_itself(process) && still_let_go(process)) {
+		} else if (process->head.start && is_itself(process) && freezer_release(process)) {
 			record_remove(&process->head);
 		}
 	}
-	still_after(cut);
+	freezer_end(cut);
 }
 
 /* ---- changes ---- */
@@ -338,16 +338,16 @@ static int cut_try(struct cut *cut)
 	for (size_t i = 0; !err && i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
 
-		err = still_look(cut, process);
+		err = freezer_look_at_thread(cut, process);
 		process->head.was_stopped = hold_is_stopped(&process->hold);
 		if (!err)
 			err = record_set(process, PHASE_TRYING);
 	}
 	if (!err)
-		err = still_for_calls(cut);
+		err = freezer_stop_for_calls(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = calls_try(&cut->processes[i]);
-	still_after(cut);
+	freezer_end(cut);
 	return err;
 }
 
@@ -365,35 +365,35 @@ static int check_hold(const struct record_head *head)
 /* None is suspended before all are: what is in the middle is taken back together. */
 static int cut_change(struct cut *cut)
 {
-	int err = still_for_calls(cut);
+	int err = freezer_stop_for_calls(cut);
 
 	if (err) {
-		still_after(cut);
+		freezer_end(cut);
 		return err;
 	}
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = vram_give_up(&cut->processes[i]);
-	still_freeze(cut);
+	freezer_freeze(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = check_hold(&cut->processes[i].head);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = record_set(&cut->processes[i], PHASE_SUSPENDED);
-	still_after(cut);
+	freezer_end(cut);
 	return err;
 }
 
 /* Likewise. Nobody is locked before all are. */
 static int cut_lock(struct cut *cut)
 {
-	int err = still_for_calls(cut);
+	int err = freezer_stop_for_calls(cut);
 
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = calls_end_marked(&cut->processes[i]);
 	if (!err)
-		still_freeze(cut);
+		freezer_freeze(cut);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		err = record_set(&cut->processes[i], PHASE_LOCKED);
-	still_after(cut);
+	freezer_end(cut);
 	close_dmabufs(cut);
 	return err;
 }

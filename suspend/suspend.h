@@ -23,9 +23,9 @@
 /* Why memory stays on the GPU. */
 enum suspend_kept { KEPT_BY_QUEUES, KEPT_BY_SHARING, KEPT_BY_MAPPING, KEPT_BY_RENDER_NODE, SUSPEND_NR_KEPT };
 
-/* A place among those that wait for memory (line.c). It lasts as long as its file is open. */
-struct suspend_line {
-	uint64_t since; /* 0: none was taken */
+/* A resume that waits for memory (wait.c), as long as its file is open. */
+struct suspend_waiter {
+	uint64_t since; /* 0: it does not wait yet */
 	int fd;		/* -1: none */
 };
 
@@ -43,7 +43,7 @@ struct suspend_target {
 					 it takes as long as it takes */
 	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
 				suspend, and no others */
-	const struct suspend_line *line; /* for suspend_back() that is tried again and again: its place; NULL: it has one
+	const struct suspend_waiter *waiter; /* for suspend_back() that is tried again and again: its place; NULL: it has one
 					    while it waits */
 };
 
@@ -108,9 +108,9 @@ int suspend_restore(const struct suspend_target *target, unsigned int wait_secon
 /* Those that are locked, or half way, run again; one that is suspended is refused. */
 int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
 
-/* Takes a place in the line, if it is none yet; gives it up. */
-void suspend_line_join(struct suspend_line *line);
-void suspend_line_leave(struct suspend_line *line);
+/* Begins to wait, if it does not yet; waits no longer. */
+void suspend_waiter_join(struct suspend_waiter *waiter);
+void suspend_waiter_leave(struct suspend_waiter *waiter);
 
 enum suspend_state {
 	STATE_RUNNING,

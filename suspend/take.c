@@ -33,9 +33,9 @@ int process_take(struct process *process)
 	if (!err)
 		err = record_read(process);
 	if (!err)
-		err = still_find_cgroup(process);
+		err = freezer_find_cgroup(process);
 	if (!err)
-		still_note(process);
+		freezer_note_stopped(process);
 	return err ? err : take_kfd(process);
 }
 

@@ -30,7 +30,7 @@ struct pending {
 	char *cgroup;
 	double from, pause; /* monotonic_seconds(): not before that; what follows a try */
 	bool is_seen;
-	struct suspend_line line; /* of a resume that is tried again */
+	struct suspend_waiter waiter; /* of a resume that is tried again */
 };
 
 struct follow {
@@ -58,7 +58,7 @@ static void say_of(const char *cgroup, const char *what)
 
 static struct pending *find_pending(struct follow *follow, const char *cgroup, double settle)
 {
-	struct pending new = { .from = monotonic_seconds() + settle, .pause = RETRY_SECONDS, .line.fd = -1 };
+	struct pending new = { .from = monotonic_seconds() + settle, .pause = RETRY_SECONDS, .waiter.fd = -1 };
 
 	for (size_t i = 0; i < follow->nr_pending; i++)
 		if (!strcmp(follow->pending[i].cgroup, cgroup))
@@ -95,7 +95,7 @@ static void forget_done(struct follow *follow)
 		struct pending *pending = &follow->pending[i];
 
 		if (!pending->is_seen) {
-			suspend_line_leave(&pending->line);
+			suspend_waiter_leave(&pending->waiter);
 			free(pending->cgroup);
 			continue;
 		}
@@ -220,8 +220,8 @@ static void resume_cgroup(struct follow *follow, const int *all, size_t nr_all, 
 			return;
 	work.target.pids = pids;
 	if (pending) {
-		suspend_line_join(&pending->line);
-		work.target.line = &pending->line;
+		suspend_waiter_join(&pending->waiter);
+		work.target.waiter = &pending->waiter;
 	}
 	if (!quiet)
 		say_of(cgroup, "is thawed, continued or gone");

@@ -106,7 +106,7 @@ int suspend_in_child(const struct suspend_work *work)
 	(*calls)++;
 	machine.nr_quiet += work->quiet;
 	machine.nr_pids = work->target.nr;
-	machine.nr_in_line += work->verb != SUSPEND && work->target.line && work->target.line->since == machine.nr_joins;
+	machine.nr_in_line += work->verb != SUSPEND && work->target.waiter && work->target.waiter->since == machine.nr_joins;
 	machine.by_stop = work->target.by_stop;
 	assert_int_equal(work->target.pids[0], GPU);
 	if (machine.nr_failures) {
@@ -118,15 +118,15 @@ int suspend_in_child(const struct suspend_work *work)
 	return TOOL_GOOD;
 }
 
-void suspend_line_join(struct suspend_line *line)
+void suspend_waiter_join(struct suspend_waiter *waiter)
 {
-	if (!line->since)
-		line->since = ++machine.nr_joins;
+	if (!waiter->since)
+		waiter->since = ++machine.nr_joins;
 }
 
-void suspend_line_leave(struct suspend_line *line)
+void suspend_waiter_leave(struct suspend_waiter *waiter)
 {
-	machine.nr_leaves += line->since != 0;
+	machine.nr_leaves += waiter->since != 0;
 }
 
 int cgroup_path(const char *cgroup, char path[PATH_MAX])

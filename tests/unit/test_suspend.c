@@ -1352,11 +1352,11 @@ static int suspend_and_linger(void)
 	return err;
 }
 
-static struct suspend_line line = { 0, -1 }; /* in which it waits, if it does */
+static struct suspend_waiter waiter = { 0, -1 }; /* in which it waits, if it does */
 
 static int resume_once(void)
 {
-	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr, .line = line.since ? &line : NULL };
+	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr, .waiter = waiter.since ? &waiter : NULL };
 	struct suspend_result result = { 0 };
 	int err = suspend_back(&resumed, 0, &settings, &result);
 
@@ -2172,7 +2172,7 @@ static int64_t wanted_in_line(void)
 	uint64_t need[2];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/wait.%016" PRIx64, records, line.since);
+	snprintf(path, sizeof(path), "%s/wait.%016" PRIx64, records, waiter.since);
 	fd = __real_open(path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
@@ -2188,7 +2188,7 @@ TEST(who_tries_again_and_again_keeps_his_place)
 
 	make_process();
 	assert_int_equal(run(suspend_once, 0, 0), 0);
-	suspend_line_join(&line);
+	suspend_waiter_join(&waiter);
 	assert_int_equal(wanted_in_line(), 0);
 	room = model->room;
 	model->room = PAGE;
@@ -2202,9 +2202,9 @@ TEST(who_tries_again_and_again_keeps_his_place)
 	model->is_limited = false;
 	assert_int_equal(run(resume_once, 0, 0), 0);
 	expect_whole(0);
-	suspend_line_leave(&line);
+	suspend_waiter_leave(&waiter);
 	assert_int_equal(wanted_in_line(), -1);
-	line.since = 0;
+	waiter.since = 0;
 }
 
 TEST(a_reset_of_the_gpu_is_told_of)

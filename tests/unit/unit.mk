@@ -102,7 +102,7 @@ test_room_SRCS := stopped/room.c
 test_room_LDFLAGS := -Wl,--wrap=open -Wl,--wrap=fopen
 test_record_SRCS := suspend/record.c suspend/datadir.c suspend/resets.c kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
 test_record_LDFLAGS := $(foreach call,open mkdir rmdir unlink access rename fstatfs fstatvfs proc_status,-Wl,--wrap=$(call))
-test_move_SRCS := $(addprefix suspend/,move.c record.c datadir.c still.c resets.c) kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
+test_move_SRCS := $(addprefix suspend/,move.c record.c datadir.c freezer.c resets.c) kernel/state.c content/crc32c.c amdgpu_plugin_topology.c
 test_move_LDFLAGS := $(foreach call,list_numbers open mkdir rmdir unlink access rename kill proc_status,-Wl,--wrap=$(call))
 test_verbs_SRCS := tool/suspend.c tool/print.c
 test_follow_SRCS := tool/follow.c

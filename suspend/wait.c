@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether a resume finds room on its GPUs. The driver is asked, and nothing is made while it says no: what is made and given
- * up again would keep jobs that run from memory of theirs.
+ * Whether GPUs have room for a resume, and the order of those that wait for it. The driver is asked, and nothing is allocated
+ * while it says no: what is allocated and freed again would keep running jobs from memory of theirs.
  *
- * Resumes that wait stand in a line. Each has a file next to the records, named by the time since which it waits, with what
- * it needs. It is locked as long as the waiter lives: one that is not is removed by whoever comes upon it. Who came first
- * is served first: what he needs is not there for the others. Who tries again and again, as follow does, keeps his place from one
- * try to the next. A resume that does not wait joins no line: it ends at once, and does not take what others wait for.
+ * Each resume that waits has a file beside the records, named by the time since which it waits, with what it needs. The file is
+ * locked as long as the waiter lives: one that is not is removed by the next that reads it. The first is served first: what it
+ * needs is not there for the others. A resume that is tried again and again, as by follow, keeps its place from one try to the
+ * next. A resume that does not wait has no file: it ends at once, and does not take what others wait for.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "suspend/internal.h"
 
-#define LINE	  RUN_ROOT SUSPEND_RUN
+#define RUN	  RUN_ROOT SUSPEND_RUN
 #define FILE_NAME "wait.%016" PRIx64
 #define WAIT_USEC 500000
 
@@ -54,17 +54,17 @@ static uint64_t needed_on(const struct cut *cut, const struct topology_node *nod
 	return bytes;
 }
 
-/* ---- the line ---- */
+/* ---- those that wait ---- */
 
-static int open_line(void)
+static int open_run(void)
 {
-	return open(LINE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return open(RUN, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Of those before @before, on a GPU. */
-static uint64_t wanted_before(uint64_t before, uint32_t minor)
+/* By those that wait since before @before, on a GPU. */
+static uint64_t needed_before(uint64_t before, uint32_t minor)
 {
-	int fd = open_line();
+	int fd = open_run();
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	uint64_t bytes = 0;
@@ -107,59 +107,59 @@ static int write_needs(const struct cut *cut, int fd)
 	return err;
 }
 
-/* Nobody sees it before it is locked and whole. Where the line cannot be joined, nobody waits for this one. @cut: NULL
+/* Nobody sees the file before it is locked and complete. If it cannot be made, nobody waits for this one. @cut: NULL
  * where nothing is needed yet. */
-static void join_line(struct suspend_line *line, const struct cut *cut)
+static void join(struct suspend_waiter *waiter, const struct cut *cut)
 {
-	_cleanup_close_ int dir = open_line(), fd = -1;
+	_cleanup_close_ int dir = open_run(), fd = -1;
 	struct timespec now;
 	char name[64], made[80];
 
 	if (dir < 0)
 		return;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	line->since = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	snprintf(name, sizeof(name), FILE_NAME, line->since);
+	waiter->since = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(name, sizeof(name), FILE_NAME, waiter->since);
 	snprintf(made, sizeof(made), "%s.%d.new", name, getpid());
 	fd = openat(dir, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !(cut && write_needs(cut, fd)) && !linkat(dir, made, dir, name, 0))
-		line->fd = steal_fd(&fd);
+		waiter->fd = steal_fd(&fd);
 	unlinkat(dir, made, 0);
 }
 
-void suspend_line_join(struct suspend_line *line)
+void suspend_waiter_join(struct suspend_waiter *waiter)
 {
-	if (!line->since)
-		join_line(line, NULL);
+	if (!waiter->since)
+		join(waiter, NULL);
 }
 
-void suspend_line_leave(struct suspend_line *line)
+void suspend_waiter_leave(struct suspend_waiter *waiter)
 {
 	_cleanup_close_ int dir = -1;
 	char name[64];
 
-	if (line->fd < 0)
+	if (waiter->fd < 0)
 		return;
-	dir = open_line();
-	snprintf(name, sizeof(name), FILE_NAME, line->since);
+	dir = open_run();
+	snprintf(name, sizeof(name), FILE_NAME, waiter->since);
 	unlinkat(dir, name, 0);
-	cleanup_close(&line->fd);
+	cleanup_close(&waiter->fd);
 }
 
-static void stand_in_line(struct cut *cut)
+static void join_or_update(struct cut *cut)
 {
-	if (!cut->line.since)
-		join_line(&cut->line, cut);
-	else if (cut->keeps_line && cut->line.fd >= 0)
-		write_needs(cut, cut->line.fd);
+	if (!cut->waiter.since)
+		join(&cut->waiter, cut);
+	else if (cut->keeps_waiter && cut->waiter.fd >= 0)
+		write_needs(cut, cut->waiter.fd);
 }
 
 /* A place that is kept for the next try holds back others only where memory is what this one lacks. */
-void vram_leave(struct cut *cut)
+void wait_end(struct cut *cut)
 {
-	if (!cut->keeps_line)
-		suspend_line_leave(&cut->line);
-	else if (!cut->lacks_room && cut->line.fd >= 0 && ftruncate(cut->line.fd, 0))
+	if (!cut->keeps_waiter)
+		suspend_waiter_leave(&cut->waiter);
+	else if (!cut->lacks_memory && cut->waiter.fd >= 0 && ftruncate(cut->waiter.fd, 0))
 		pr_warn("%s: its place among those that wait for memory cannot be cleared: %s\n", SUSPEND_RUN,
 			strerror(errno));
 }
@@ -205,7 +205,7 @@ static bool has_room(const struct cut *cut, int *kfd, struct lack *ret)
 
 		if (!lack.needed)
 			continue;
-		lack.wanted = wanted_before(cut->line.since ? cut->line.since : UINT64_MAX, topology_minor(node));
+		lack.wanted = needed_before(cut->waiter.since ? cut->waiter.since : UINT64_MAX, topology_minor(node));
 		is_known = ask_free(sysfs, kfd, node, lack.needed + lack.wanted, &lack.free);
 		*ret = lack;
 		if (is_known && (lack.free < lack.needed || lack.free - lack.needed < lack.wanted))
@@ -234,16 +234,16 @@ static int fail_lack(const struct cut *cut, const struct lack *lack)
 		    cut->processes[0].head.pid, topology_gpu_id(lack->node), lack->free, lack->needed, others);
 }
 
-int vram_wait(struct cut *cut)
+int wait_for_vram(struct cut *cut)
 {
 	_cleanup_close_ int kfd = -1;
 	struct lack lack = { 0 };
 
-	while ((cut->lacks_room = !has_room(cut, &kfd, &lack))) {
+	while ((cut->lacks_memory = !has_room(cut, &kfd, &lack))) {
 		bool is_over = monotonic_seconds() >= cut->wait_until || !is_there(cut);
 
-		if (!is_over || cut->keeps_line)
-			stand_in_line(cut);
+		if (!is_over || cut->keeps_waiter)
+			join_or_update(cut);
 		if (is_over)
 			return fail_lack(cut, &lack);
 		usleep(WAIT_USEC);
@@ -251,7 +251,7 @@ int vram_wait(struct cut *cut)
 	return 0;
 }
 
-int vram_fail(const struct cut *cut)
+int wait_fail(const struct cut *cut)
 {
 	return fail(-ENOMEM,
 		    "pid %d: its GPUs have too little memory free, though the driver's figures say otherwise: the process stays "

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What holds a suspended process, and what holds it while calls are injected.
+ * What keeps a suspended process from running, and what keeps it from that while calls are injected.
  *
  * A suspended process is in a cgroup of its own, below the one that it was in, and that cgroup is frozen: neither SIGCONT
- * nor an engine that thaws a cgroup above lets a thread run that has lost its memory. No controller is enabled there, so
+ * nor an engine that thaws a cgroup above lets a thread run whose memory is freed. No controller is enabled there, so
  * that limits and accounts are those of the cgroup above. A frozen thread makes no call: while calls are injected, the
- * process is held by SIGSTOP instead, and cgroups above that others have frozen are thawed. Why SIGSTOP: when the tracer
- * is killed, whatever else holds threads without freezing them lets them run.
+ * process is stopped by SIGSTOP instead, and cgroups above that others have frozen are thawed. Why SIGSTOP: when the tracer
+ * is killed, all else that keeps a thread from running without freezing it ends.
  *
  * Order of a suspend: SIGSTOP, thaw, calls; move to the cgroup, freeze it, SIGCONT. Of a resume: SIGSTOP; thaw for calls, and
- * freeze while it waits for room and copies; move back, SIGCONT. What is in effect is always two of them at the moment of
- * change, and the record says beforehand what is about to be.
+ * freeze while it waits for memory and copies; move back, SIGCONT. Two of them are in effect at the moment of each change, and
+ * the record is written before it.
  *
- * This command puts off SIGTERM while it makes calls (put_off_end()).
+ * The command defers SIGTERM while it makes calls (defer_signals()).
  *
- * Parents: while one thread is held by the tracer it does not take part in the stop, so the parent of a process with several
+ * Parents: a thread that is seized does not take part in the stop, so the parent of a process with several
  * threads finds no child stopped. That of a process with one thread does, and may stop itself for it, as su does: it is
  * continued in the end.
  *
  * Below a cgroup that others have frozen, a process can stay where it is (is_frozen_above()): that cgroup is frozen, and SIGSTOP
  * stays as well.
  *
- * Without cgroup v2, below a threaded cgroup, or at a limit for cgroups, SIGSTOP alone holds the process, which is said.
+ * Without cgroup v2, below a threaded cgroup, or at a limit for cgroups, the process is stopped by SIGSTOP alone, which the
+ * command says.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -42,7 +43,7 @@ static bool has_same_name(const char *path, const char *other)
 	return !strcmp(strrchr(path, '/'), strrchr(other, '/'));
 }
 
-int still_find_cgroup(struct process *process)
+int freezer_find_cgroup(struct process *process)
 {
 	struct record_head *head = &process->head;
 	char own[PATH_MAX], now[PATH_MAX];
@@ -151,7 +152,7 @@ static struct thawed *find_thawed(const struct cut *cut, const char *path)
 	return NULL;
 }
 
-/* What was written before is of no account. */
+/* Writes to it before this are ignored. */
 static int note_thawed(struct cut *cut, const char *path)
 {
 	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path) };
@@ -257,7 +258,7 @@ static void continue_process(struct process *process)
  * Whoever stops a unit that has this command and the job sends SIGTERM to both, and SIGCONT after it: the calls that have been begun
  * are made to their end first, since SIGSTOP alone holds the job until then.
  */
-static void put_off_end(bool put_off)
+static void defer_signals(bool defer)
 {
 	sigset_t set;
 
@@ -266,14 +267,14 @@ static void put_off_end(bool put_off)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
 	sigaddset(&set, SIGALRM);
-	sigprocmask(put_off ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+	sigprocmask(defer ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-int still_for_calls(struct cut *cut)
+int freezer_stop_for_calls(struct cut *cut)
 {
 	int err = 0;
 
-	put_off_end(true);
+	defer_signals(true);
 	for (size_t i = 0; !err && i < cut->nr; i++)
 		if (is_changed(&cut->processes[i]))
 			err = stop(cut, &cut->processes[i]);
@@ -293,7 +294,7 @@ static void thaw_late(void *arg)
 			thaw(cut, &cut->processes[i]);
 }
 
-void still_note(struct process *process)
+void freezer_note_stopped(struct process *process)
 {
 	/* Else it is as it was left: with SIGSTOP, which nobody needs to have taken back. */
 	if (process->head.is_stopped)
@@ -302,7 +303,7 @@ void still_note(struct process *process)
 		process->head.was_stopped = hold_is_stopped(&process->hold);
 }
 
-int still_look(struct cut *cut, struct process *process)
+int freezer_look_at_thread(struct cut *cut, struct process *process)
 {
 	int err = inject_look(process->head.pid, &process->inject);
 
@@ -313,7 +314,7 @@ int still_look(struct cut *cut, struct process *process)
 
 /* ---- afterwards ---- */
 
-void still_for_pause(struct cut *cut)
+void freezer_freeze_between_calls(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
 		char own[PATH_MAX];
@@ -321,10 +322,10 @@ void still_for_pause(struct cut *cut)
 		if (is_changed(&cut->processes[i]) && is_in_own_cgroup(&cut->processes[i].head, own))
 			cgroup_freeze(own, true);
 	}
-	put_off_end(false);
+	defer_signals(false);
 }
 
-void still_freeze(struct cut *cut)
+void freezer_freeze(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr; i++) {
 		struct process *process = &cut->processes[i];
@@ -352,7 +353,7 @@ static bool leave_own_cgroup(const struct record_head *head)
 	return true;
 }
 
-bool still_let_go(struct process *process)
+bool freezer_release(struct process *process)
 {
 	bool is_left = leave_own_cgroup(&process->head);
 
@@ -363,14 +364,14 @@ bool still_let_go(struct process *process)
 
 /* ---- around a dump ---- */
 
-int still_by_signal(struct process *process)
+int freezer_change_to_signal(struct process *process)
 {
 	struct record_head *head = &process->head;
-	int err = still_find_cgroup(process);
+	int err = freezer_find_cgroup(process);
 
 	if (err)
 		return err;
-	still_note(process);
+	freezer_note_stopped(process);
 	head->is_stopped = true;
 	err = record_write(process);
 	if (!err && kill(head->pid, SIGSTOP))
@@ -382,7 +383,7 @@ int still_by_signal(struct process *process)
 	return err;
 }
 
-void still_by_cgroup(struct process *process)
+void freezer_change_to_cgroup(struct process *process)
 {
 	struct record_head *head = &process->head;
 	const struct cut none = { 0 };
@@ -395,7 +396,7 @@ void still_by_cgroup(struct process *process)
 }
 
 /* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */
-void still_after(struct cut *cut)
+void freezer_end(struct cut *cut)
 {
 	for (size_t i = 0; i < cut->nr_thawed; i++) {
 		const struct thawed *thawed = &cut->thawed[i];
@@ -407,5 +408,5 @@ void still_after(struct cut *cut)
 	for (size_t i = 0; i < cut->nr_parents; i++)
 		if (task_state(cut->parents[i]) == 'T')
 			kill(cut->parents[i], SIGCONT);
-	put_off_end(false);
+	defer_signals(false);
 }
