@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The calls that a process is made to make: it gives up a buffer, has it again at its place and with its number, and
- * has the mark by which others know that it is suspended.
+ * The calls that a process is made to make: it frees a buffer, allocates it again at its address and with its number, and
+ * opens the mark by which others know that it is suspended.
  *
- * Each step can be the last: what calls_free() has begun, calls_make() completes, from wherever it got to.
+ * Each call can be the last: what calls_free() has begun, calls_allocate() reverses, however far it got.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static int counted_call(struct process *process, int step, unsigned long op, voi
 	return err;
 }
 
-int calls_free_number(struct process *process, uint64_t handle)
+int calls_free_handle(struct process *process, uint64_t handle)
 {
 	struct kfd_ioctl_free_memory_of_gpu_args args = { .handle = handle };
 
@@ -198,7 +198,7 @@ int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_ke
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU);
 	if (!err)
-		err = calls_free_number(process, handle);
+		err = calls_free_handle(process, handle);
 	if (err && !is_lost(err)) {
 		pr_warn("pid %d: a buffer of %" PRIu64 " bytes stays on gpu %#x: %s\n", process->head.pid,
 			process->gpu.state.bos[bo].size, process->gpu.state.bos[bo].gpu_id, strerror(-err));
@@ -225,12 +225,12 @@ static int make(struct process *process, const struct bo *bo, uint64_t handle, u
 	*ret_offset = args.mmap_offset;
 	if (args.handle == handle)
 		return 0;
-	calls_free_number(process, args.handle);
+	calls_free_handle(process, args.handle);
 	return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64,
 		    process->head.pid, (unsigned long long)args.handle, handle);
 }
 
-int calls_make(struct process *process, size_t number, const struct bo *now)
+int calls_allocate(struct process *process, size_t number, const struct bo *now)
 {
 	const struct suspend_vma *vma = first_vma(process, number);
 	const struct bo *bo = &process->gpu.state.bos[number];
@@ -249,7 +249,7 @@ int calls_make(struct process *process, size_t number, const struct bo *now)
 
 /* ---- numbers ---- */
 
-int calls_fill_number(struct process *process, uint32_t gpu_id, uint64_t *ret_handle)
+int calls_make_placeholder(struct process *process, uint32_t gpu_id, uint64_t *ret_handle)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
 		.size = (uint64_t)sysconf(_SC_PAGESIZE),

@@ -67,16 +67,16 @@ int freezer_find_cgroup(struct process *process)
  * Slurm signals and kills what is in its cgroups for tasks alone, not below them, and freezes one above. Where that is so, and
  * nobody else is there, the process stays in it.
  */
-static bool is_frozen_above(const struct cut *cut, const char *home)
+static bool is_frozen_above(const struct batch *batch, const char *home)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
 	bool is_above = false, ret = !cgroup_processes(home, true, &pids, &nr);
 
 	for (size_t i = 0; ret && i < nr; i++)
-		ret = cut_has(cut, pids[i]);
-	for (size_t i = 0; ret && i < cut->nr_thawed; i++) {
-		const char *path = cut->thawed[i].path;
+		ret = batch_has(batch, pids[i]);
+	for (size_t i = 0; ret && i < batch->nr_thawed; i++) {
+		const char *path = batch->thawed[i].path;
 
 		ret = strcmp(path, home);
 		is_above = is_above || (!strncmp(path, home, strlen(path)) && home[strlen(path)] == '/');
@@ -85,7 +85,7 @@ static bool is_frozen_above(const struct cut *cut, const char *home)
 }
 
 /* The record knows of the cgroup before it is there. */
-static int make_own_cgroup(const struct cut *cut, struct process *process)
+static int make_own_cgroup(const struct batch *batch, struct process *process)
 {
 	struct record_head *head = &process->head;
 	char own[PATH_MAX];
@@ -94,7 +94,7 @@ static int make_own_cgroup(const struct cut *cut, struct process *process)
 	record_remove_cgroup(head);
 	if (!cgroup_of(head->pid, head->home))
 		return -ENOENT;
-	head->by_home = is_frozen_above(cut, head->home);
+	head->by_home = is_frozen_above(batch, head->home);
 	err = record_cgroup(head, own) ? record_write(process) : -ENAMETOOLONG;
 	if (!err && head->by_home)
 		return cgroup_freeze(own, true);
@@ -117,7 +117,7 @@ static const char *why_no_cgroup(int err)
 }
 
 /* From now on it is frozen. False: it cannot be, which has been said. */
-static bool freeze_process(const struct cut *cut, struct process *process)
+static bool freeze_process(const struct batch *batch, struct process *process)
 {
 	struct record_head *head = &process->head;
 	char own[PATH_MAX];
@@ -127,7 +127,7 @@ static bool freeze_process(const struct cut *cut, struct process *process)
 		return !cgroup_freeze(own, true);
 	if (process->has_no_cgroup)
 		return false;
-	err = make_own_cgroup(cut, process);
+	err = make_own_cgroup(batch, process);
 	head->report.is_held_by_signal = process->has_no_cgroup = err;
 	if (!err)
 		return true;
@@ -144,26 +144,26 @@ static bool freeze_process(const struct cut *cut, struct process *process)
 
 /* ---- cgroups that others have frozen ---- */
 
-static struct thawed *find_thawed(const struct cut *cut, const char *path)
+static struct thawed *find_thawed(const struct batch *batch, const char *path)
 {
-	for (size_t i = 0; i < cut->nr_thawed; i++)
-		if (!strcmp(cut->thawed[i].path, path))
-			return &cut->thawed[i];
+	for (size_t i = 0; i < batch->nr_thawed; i++)
+		if (!strcmp(batch->thawed[i].path, path))
+			return &batch->thawed[i];
 	return NULL;
 }
 
 /* Writes to it before this are ignored. */
-static int note_thawed(struct cut *cut, const char *path)
+static int note_thawed(struct batch *batch, const char *path)
 {
 	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path) };
-	struct thawed *known = find_thawed(cut, path);
+	struct thawed *known = find_thawed(batch, path);
 	int err = thawed.path ? 0 : -ENOMEM;
 
 	if (!err && known) {
 		thawed_done(known);
 		*known = thawed;
 	} else if (!err) {
-		err = array_add(cut->thawed, cut->nr_thawed, thawed);
+		err = array_add(batch->thawed, batch->nr_thawed, thawed);
 	}
 	if (err)
 		thawed_done(&thawed);
@@ -171,7 +171,7 @@ static int note_thawed(struct cut *cut, const char *path)
 }
 
 /* The cgroup of a process and all above. */
-static int thaw(struct cut *cut, const struct process *process)
+static int thaw(struct batch *batch, const struct process *process)
 {
 	char path[PATH_MAX], own[PATH_MAX];
 	bool is_own = is_in_own_cgroup(&process->head, own), more = cgroup_of(process->head.pid, path);
@@ -182,7 +182,7 @@ static int thaw(struct cut *cut, const struct process *process)
 		if (!cgroup_is_frozen(path))
 			continue;
 		if (!is_own)
-			err = note_thawed(cut, path);
+			err = note_thawed(batch, path);
 		if (!err)
 			err = cgroup_freeze(path, false);
 		if (err)
@@ -191,7 +191,7 @@ static int thaw(struct cut *cut, const struct process *process)
 				    "need: %m",
 				    process->head.pid, path);
 		if (!is_own)
-			cgroup_was_written(find_thawed(cut, path)->watch); /* by this */
+			cgroup_was_written(find_thawed(batch, path)->watch); /* by this */
 	}
 	return 0;
 }
@@ -204,14 +204,14 @@ static bool is_changed(const struct process *process)
 }
 
 /* Those above a process with one thread that may stop themselves when it is. */
-static int note_parents(struct cut *cut, const struct process *process)
+static int note_parents(struct batch *batch, const struct process *process)
 {
 	pid_t pid = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
 	int err = 0;
 
 	for (; !err && pid > 1; pid = process_parent(pid))
 		if (task_state(pid) != 'T')
-			err = array_add(cut->parents, cut->nr_parents, pid);
+			err = array_add(batch->parents, batch->nr_parents, pid);
 	return err;
 }
 
@@ -221,9 +221,9 @@ static void note_continued(struct process *process)
 	process->head.was_stopped = process->head.was_stopped && hold_is_stopped(&process->hold);
 }
 
-static int stop(struct cut *cut, struct process *process)
+static int stop(struct batch *batch, struct process *process)
 {
-	int err = note_parents(cut, process);
+	int err = note_parents(batch, process);
 
 	note_continued(process); /* SIGSTOP makes that unseen */
 	process->head.is_stopped = true;
@@ -270,28 +270,28 @@ static void defer_signals(bool defer)
 	sigprocmask(defer ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-int freezer_stop_for_calls(struct cut *cut)
+int freezer_stop_for_calls(struct batch *batch)
 {
 	int err = 0;
 
 	defer_signals(true);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (is_changed(&cut->processes[i]))
-			err = stop(cut, &cut->processes[i]);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (!cut->processes[i].has_ended)
-			err = thaw(cut, &cut->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (is_changed(&batch->processes[i]))
+			err = stop(batch, &batch->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (!batch->processes[i].has_ended)
+			err = thaw(batch, &batch->processes[i]);
 	return err;
 }
 
 /* The call that does not come back may be in a thread that is frozen. */
 static void thaw_late(void *arg)
 {
-	struct cut *cut = arg;
+	struct batch *batch = arg;
 
-	for (size_t i = 0; i < cut->nr; i++)
-		if (!cut->processes[i].has_ended)
-			thaw(cut, &cut->processes[i]);
+	for (size_t i = 0; i < batch->nr; i++)
+		if (!batch->processes[i].has_ended)
+			thaw(batch, &batch->processes[i]);
 }
 
 void freezer_note_stopped(struct process *process)
@@ -303,34 +303,34 @@ void freezer_note_stopped(struct process *process)
 		process->head.was_stopped = hold_is_stopped(&process->hold);
 }
 
-int freezer_look_at_thread(struct cut *cut, struct process *process)
+int freezer_look_at_thread(struct batch *batch, struct process *process)
 {
 	int err = inject_look(process->head.pid, &process->inject);
 
 	process->inject.ask = thaw_late;
-	process->inject.arg = cut;
+	process->inject.arg = batch;
 	return err;
 }
 
 /* ---- afterwards ---- */
 
-void freezer_freeze_between_calls(struct cut *cut)
+void freezer_freeze_between_calls(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++) {
+	for (size_t i = 0; i < batch->nr; i++) {
 		char own[PATH_MAX];
 
-		if (is_changed(&cut->processes[i]) && is_in_own_cgroup(&cut->processes[i].head, own))
+		if (is_changed(&batch->processes[i]) && is_in_own_cgroup(&batch->processes[i].head, own))
 			cgroup_freeze(own, true);
 	}
 	defer_signals(false);
 }
 
-void freezer_freeze(struct cut *cut)
+void freezer_freeze(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
-		if (is_changed(process) && freeze_process(cut, process) && !process->head.by_home)
+		if (is_changed(process) && freeze_process(batch, process) && !process->head.by_home)
 			continue_process(process);
 		if (is_changed(process))
 			record_write(process);
@@ -386,7 +386,7 @@ int freezer_change_to_signal(struct process *process)
 void freezer_change_to_cgroup(struct process *process)
 {
 	struct record_head *head = &process->head;
-	const struct cut none = { 0 };
+	const struct batch none = { 0 };
 
 	if (head->by_home)
 		cgroup_freeze(head->home, true);
@@ -396,17 +396,17 @@ void freezer_change_to_cgroup(struct process *process)
 }
 
 /* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */
-void freezer_end(struct cut *cut)
+void freezer_end(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr_thawed; i++) {
-		const struct thawed *thawed = &cut->thawed[i];
+	for (size_t i = 0; i < batch->nr_thawed; i++) {
+		const struct thawed *thawed = &batch->thawed[i];
 		int err = cgroup_was_written(thawed->watch) ? 0 : cgroup_freeze(thawed->path, true);
 
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
-	for (size_t i = 0; i < cut->nr_parents; i++)
-		if (task_state(cut->parents[i]) == 'T')
-			kill(cut->parents[i], SIGCONT);
+	for (size_t i = 0; i < batch->nr_parents; i++)
+		if (task_state(batch->parents[i]) == 'T')
+			kill(batch->parents[i], SIGCONT);
 	defer_signals(false);
 }

@@ -15,13 +15,13 @@
 enum phase {
 	PHASE_COPYING,	/* its queues are stopped, nothing of it has changed */
 	PHASE_TRYING,	/* the same, but it is stopped by us; registers may be a call's, and it may have the mark */
-	PHASE_CHANGING, /* all contents are saved; some buffers are there, others are not; registers may be a call's */
+	PHASE_CHANGING, /* all data are saved; some buffers are allocated, others are not; registers may be a call's */
 	PHASE_SUSPENDED,
-	PHASE_WHOLE, /* all buffers have their contents, queues may run already */
+	PHASE_RESTORED, /* all buffers have their data, queues may run already */
 	PHASE_LOCKED, /* it has all its buffers, is held as when it is suspended, and has the mark; its queues are stopped */
 };
 
-/* A mapping by the CPU of a buffer that goes. */
+/* A mapping by the CPU of a buffer that is freed. */
 struct suspend_vma {
 	uint64_t start, end; /* addresses */
 	uint64_t offset;     /* into the buffer */
@@ -100,8 +100,8 @@ struct process {
 	/* What this call knows of it. */
 	struct hold hold;
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
-	bool was_there, has_ended; /* when its record was read */
-	bool has_lost;	      /* some buffer has been given up, or was about to be */
+	bool was_alive, has_ended; /* when its record was read */
+	bool has_freed;	      /* some buffer was freed, or was about to be */
 	bool is_locked;	      /* when this call took it: its queues are stopped */
 	uint32_t nr_bos_now;  /* how many it has */
 	struct inject inject;
@@ -116,9 +116,9 @@ static inline bool process_has_kfd(const struct process *process)
 }
 
 /* Its buffers, or some of them, are not there, or not filled. */
-static inline bool process_is_to_be_made(const struct process *process)
+static inline bool process_needs_memory(const struct process *process)
 {
-	return process->has_lost && (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
+	return process->has_freed && (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
 }
 
 /* Writes its record for good, with this phase, and with the registers that the thread has of its own. */
@@ -197,24 +197,24 @@ struct thawed {
 	int watch; /* cgroup_watch(); -errno */
 };
 
-/* What suspend_back() and its like make of processes. */
-enum back_to {
-	BACK_TO_RUN,
-	BACK_TO_RUN_FROM_LOCK, /* those that are suspended are refused */
-	BACK_TO_LOCK,
+/* In which state suspend_resume(), suspend_unlock() and suspend_restore() leave processes. */
+enum resume_to {
+	RESUME_TO_RUN,
+	RESUME_FROM_LOCK, /* those that are suspended are refused */
+	RESUME_TO_LOCK,
 };
 
-/* All that one call is about. */
-struct cut {
+/* The processes that one command suspends or resumes together. */
+struct batch {
 	struct process *processes;
 	size_t nr;
 	const struct settings *settings;
 	struct topology *machine;
 	struct driver_release driver;
 	double began, wait_until; /* monotonic_seconds() */
-	enum back_to to;
+	enum resume_to to;
 	struct suspend_waiter waiter; /* its place among those that wait for memory */
-	bool keeps_waiter;	  /* it is the caller's */
+	bool keeps_waiter;	      /* @waiter is the caller's, and stays when the command ends */
 	bool lacks_memory;
 	struct thawed *thawed;
 	size_t nr_thawed;
@@ -223,42 +223,42 @@ struct cut {
 };
 
 void thawed_done(struct thawed *thawed);
-struct cut cut_begin(const struct settings *settings);
-/* Before the processes are looked at. */
-int cut_read_machine(struct cut *cut);
-/* Adds those processes of the target that are not there yet: how many, or -errno. */
-int cut_add(struct cut *cut, const struct suspend_target *target);
-/* Takes one out that a descendant or a cgroup's process was, and that has ended. False: it is not such a one. */
-bool cut_drop_ended(struct cut *cut, const struct suspend_target *target, size_t i);
-bool cut_has(const struct cut *cut, pid_t pid);
+struct batch batch_begin(const struct settings *settings);
+/* Reads the topology, which process_look() needs. */
+int batch_read_machine(struct batch *batch);
+/* Adds those processes of the target that are not in the batch yet. How many, or -errno. */
+int batch_add(struct batch *batch, const struct suspend_target *target);
+/* Drops process @i if it has ended. False: it has not, or the target names its pid. */
+bool batch_drop_ended(struct batch *batch, const struct suspend_target *target, size_t i);
+bool batch_has(const struct batch *batch, pid_t pid);
 /* Those with /dev/kfd. *ret: heap memory of the caller. 0 or -ENOMEM. */
-int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr);
+int batch_list_kfd(struct batch *batch, struct gpu_process ***ret, size_t *ret_nr);
 void process_done(struct process *process);
-/* Lets all go that is held. */
-void cut_end(struct cut *cut);
-/* Reads the head of its record. One that has ended has left nothing else, which is removed. -ENOENT, no message: there is none. */
-int process_find(struct process *process);
-/* Seizes it, and reads its record for good: until then another command may have had it. Likewise. */
-int process_take(struct process *process);
-/* What is to be decided anew: its state, with as many BOs as before, and what follows from that. */
+/* Releases all processes. */
+void batch_end(struct batch *batch);
+/* Reads the head of its record, and removes that of one that has ended. -ENOENT, no message: there is no record. */
+int process_read_head(struct process *process);
+/* Seizes it, and reads its record again: until then another command may have changed it. -ENOENT likewise. */
+int process_seize(struct process *process);
+/* Before its state is read anew: drops the state, and what plan_all() has decided. */
 void process_forget_plan(struct process *process);
-/* Nodes and minors, when the state is there; the descriptors of render nodes. */
-int process_look(struct cut *cut, struct process *process);
-/* The bytes of all buffers that go. */
-uint64_t cut_bytes(struct cut *cut);
-/* Copies contents of all processes with this directory, out, or in where they are to be made: those of buffers that go and have a
- * dma-buf. */
-int cut_copy(struct cut *cut, const char *dir, bool out);
-int cut_report(const struct cut *cut, struct suspend_result *ret);
+/* When its state is there: its GPUs' nodes and minors, and its descriptors of render nodes. */
+int process_look(struct batch *batch, struct process *process);
+/* The bytes of all buffers that are freed. */
+uint64_t batch_data_bytes(struct batch *batch);
+/* Copies the data of buffers that are freed and have a dma-buf, of all processes with this directory: @out into files, else
+ * from them, for those that need their memory. */
+int batch_copy(struct batch *batch, const char *dir, bool out);
+int batch_report(const struct batch *batch, struct suspend_result *ret);
 
 /* ---- what keeps processes from running (freezer.c) ---- */
 
 /* When all are seized: stops them by SIGSTOP and thaws their cgroups, so that they can make calls. Defers SIGTERM. */
-int freezer_stop_for_calls(struct cut *cut);
+int freezer_stop_for_calls(struct batch *batch);
 /* Freezes those that are suspended while data is copied, or memory is waited for: no SIGCONT lets them run then. */
-void freezer_freeze_between_calls(struct cut *cut);
+void freezer_freeze_between_calls(struct batch *batch);
 /* inject_look() at the thread that is to make calls. If somebody freezes it during a call, it is thawed for that. */
-int freezer_look_at_thread(struct cut *cut, struct process *process);
+int freezer_look_at_thread(struct batch *batch, struct process *process);
 /*
  * When a process of a record is seized: its cgroup, by the path that it has here. In another cgroup namespace, or with
  * other mounts, that is not the record's. 0, or -errno after fail(): it is frozen where nobody here can thaw it.
@@ -267,7 +267,7 @@ int freezer_find_cgroup(struct process *process);
 /* Then: whether others have stopped it. */
 void freezer_note_stopped(struct process *process);
 /* Those that have changed are frozen from now on, if possible, and then not stopped by a signal. Writes their records. */
-void freezer_freeze(struct cut *cut);
+void freezer_freeze(struct batch *batch);
 /* Moves one that has its memory again back to its cgroup, and continues it. It runs with the end of its tracer. False: it was
  * killed, and is still in its own cgroup. */
 bool freezer_release(struct process *process);
@@ -279,16 +279,16 @@ bool freezer_release(struct process *process);
 int freezer_change_to_signal(struct process *process);
 void freezer_change_to_cgroup(struct process *process);
 /* The end of calls: freezes again what others had frozen, and have not thawed meanwhile, and continues parents. */
-void freezer_end(struct cut *cut);
+void freezer_end(struct batch *batch);
 
 /* ---- memory on GPUs (wait.c) ---- */
 
-/* Waits until the driver says that there is room for all processes, and for those that wait longer. -ENOMEM after fail(). */
-int wait_for_vram(struct cut *cut);
-/* There was none, though the driver has said so. -ENOMEM after fail(). */
-int wait_fail(const struct cut *cut);
+/* Waits until the driver reports enough memory for all processes, and for those that wait longer. -ENOMEM after fail(). */
+int wait_for_vram(struct batch *batch);
+/* There is too little, though the driver reports enough. -ENOMEM after fail(). */
+int wait_fail(const struct batch *batch);
 /* Waits no longer. */
-void wait_end(struct cut *cut);
+void wait_end(struct batch *batch);
 
 /* ---- resets of GPUs (resets.c) ---- */
 
@@ -297,39 +297,39 @@ int resets_note(struct process *process);
 /* *ret_minor: of a GPU that has lost it since; 0: none has. */
 int resets_find(const struct record_head *head, uint32_t *ret_minor);
 
-/* ---- what goes (plan.c) ---- */
+/* ---- what is freed (plan.c) ---- */
 
-/* Decides for all processes, whose states are there: goes, vmas, bytes. @request: all but the processes. */
-int plan_all(struct cut *cut, struct share_request *request);
+/* Decides for all processes, whose states were read: goes, vmas, bytes. @request: all but the processes. */
+int plan_all(struct batch *batch, struct share_request *request);
 
-/* ---- GEM handles of BOs that go (vmm.c) ---- */
+/* ---- GEM handles of BOs that are freed (vmm.c) ---- */
 
-/* Notes handles and mappings, before it is decided what goes: BOs of a render file that another process has are not alone. */
+/* Notes handles and mappings, before it is decided what is freed: BOs of a render file that another process has are not alone. */
 int vmm_look(struct process *process, const struct share_request *request, const struct share_names *names);
 /* The BO that a GPU has mapped there by a handle; NO_BO: none. */
 uint32_t vmm_bo_at(const struct process *process, uint64_t address);
-/* Closes the handles of what goes, before their BOs are freed. */
+/* Closes the handles of BOs before these are freed. */
 int vmm_free(struct process *process);
-/* The same of those that a resume has made, of BOs with a dma-buf. */
+/* Closes those that a resume has made, of BOs with a dma-buf. */
 int vmm_free_again(struct process *process);
-/* Makes what is missing, when the BOs are there, and their dma-bufs. -ENOMEM without a message: the GPU has no room. */
+/* Makes missing handles, when the BOs are allocated and have dma-bufs. -ENOMEM without a message: the GPU has no room. */
 int vmm_make(struct process *process);
 
 /* ---- calls in a process (calls.c): -errno of the call itself without a message, but -ESRCH, -ETIME, -EIO of inject.h
  * ---- */
 
-/* Gives up a buffer, whose mappings are at @offset of its render node. *ret_kept: it could not, and is as it was. */
+/* Frees a buffer, whose mappings are at @offset of its render node. *ret_kept: that failed, and it is as it was. */
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept);
-/* Has it again: -ENOMEM when the GPU has no room. @now: it is there, but for mappings; NULL: it is not. */
-int calls_make(struct process *process, size_t bo, const struct bo *now);
+/* Allocates and maps it: -ENOMEM when the GPU has no room. @now: it is allocated, and only to be mapped; NULL: it is not. */
+int calls_allocate(struct process *process, size_t bo, const struct bo *now);
 /* Makes the calls that can fail by the process' limits, and changes nothing; after inject_look(), with a message. */
 int calls_try(struct process *process);
 int calls_mark(struct process *process);
 int calls_unmark(struct process *process);
-/* The end of the calls of a process that stays held: it has the mark, and its registers. */
+/* Ends the calls of a process that stays suspended: it has the mark and its own registers. */
 int calls_end_marked(struct process *process);
-/* Takes the lowest free number of a GPU. */
-int calls_fill_number(struct process *process, uint32_t gpu_id, uint64_t *ret_handle);
-int calls_free_number(struct process *process, uint64_t handle);
+/* Allocates a buffer that only takes the lowest free number of a GPU. */
+int calls_make_placeholder(struct process *process, uint32_t gpu_id, uint64_t *ret_handle);
+int calls_free_handle(struct process *process, uint64_t handle);
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which buffers go: VRAM that nobody has but the process, and that none of its queues needs: rings, pointers and save
- * areas cannot be unmapped as long as their queue is there. And where the CPU has them mapped, which comes back as it
- * was.
+ * Which buffers are freed: VRAM that no other process has, and that no queue of this one needs: rings, pointers and save
+ * areas cannot be unmapped as long as their queue is there. And where the CPU has them mapped, which a resume restores.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -227,17 +226,17 @@ static int plan_process(struct process *process, const struct share_request *req
 	return err ? err : find_vmas(process, &bos);
 }
 
-int plan_all(struct cut *cut, struct share_request *request)
+int plan_all(struct batch *batch, struct share_request *request)
 {
 	_cleanup_free_ struct gpu_process **list = NULL;
 	_cleanup_(share_names_done) struct share_names names = { 0 };
-	int err = cut_list(cut, &list, &request->nr_processes);
+	int err = batch_list_kfd(batch, &list, &request->nr_processes);
 
 	request->processes = list;
 	if (!err && request->nr_processes)
 		err = share_find_alone(request, &names);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (process_has_kfd(&cut->processes[i]))
-			err = plan_process(&cut->processes[i], request, &names);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (process_has_kfd(&batch->processes[i]))
+			err = plan_process(&batch->processes[i], request, &names);
 	return err;
 }

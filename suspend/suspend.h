@@ -36,14 +36,14 @@ struct suspend_target {
 	size_t nr;
 	bool tree;
 	const char *cgroup;
-	const char *follows; /* for suspend_out(): the cgroup whose freeze is the reason, noted with the processes;
+	const char *follows; /* for suspend_processes(): the cgroup whose freeze is the reason, noted with the processes;
 				NULL: none */
 	bool by_stop;	     /* the reason is that a signal has stopped them, in that cgroup */
-	unsigned int timeout_seconds; /* for suspend_out() and its like: SIGALRM ends the caller when it has not freed anything by then; 0:
+	unsigned int timeout_seconds; /* for suspend_processes() and its like: SIGALRM ends the caller when it has not freed anything by then; 0:
 					 it takes as long as it takes */
-	uint64_t id;	     /* of suspend_new_id(): that of this suspend_out(); for suspend_back(): all processes of that
+	uint64_t id;	     /* of suspend_new_id(): that of this suspend_processes(); for suspend_resume(): all processes of that
 				suspend, and no others */
-	const struct suspend_waiter *waiter; /* for suspend_back() that is tried again and again: its place; NULL: it has one
+	const struct suspend_waiter *waiter; /* for suspend_resume() that is tried again and again: its place; NULL: it has one
 					    while it waits */
 };
 
@@ -74,23 +74,23 @@ struct suspend_result {
 uint64_t suspend_new_id(void);
 
 /*
- * Suspends processes as one cut: no queue of any runs when the first byte is copied, and all is copied before the first
- * byte is freed. Whoever has no /dev/kfd is only stopped. All are suspended, or none: after an error suspend_back()
+ * Suspends processes as one batch: no queue of any runs when the first byte is copied, and all is copied before the first
+ * byte is freed. Whoever has no /dev/kfd is only stopped. All are suspended, or none: after an error suspend_resume()
  * with the same id lets those run that have changed. @dir: where data go, NULL: into memory.
  */
-int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
+int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		struct suspend_result *ret);
 
 /*
- * Gives them back, from wherever suspend_out() or suspend_back() has got to: those of which there is a record. What is
+ * Gives them back, from wherever suspend_processes() or suspend_resume() has got to: those of which there is a record. What is
  * in the middle of the same suspend comes along. -ENOENT, without a message: there is no record of any. @wait_seconds:
  * so long for memory that others have. -ENOMEM: too little is free, they stay as they were.
  */
-int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret);
 
 /*
- * The four phases of suspend_out() and suspend_back(), for those who have to lock all processes of several machines before any
+ * The four phases of suspend_processes() and suspend_resume(), for those who have to lock all processes of several machines before any
  * is copied. All processes or none.
  *
  * A locked process has all its memory; its queues are stopped, and it is held as a suspended one is.

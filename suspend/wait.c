@@ -38,18 +38,18 @@ static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
 }
 
 /* On one GPU by all processes of the call. What is in the middle has some of its memory already: it is only tried. */
-static uint64_t needed_on(const struct cut *cut, const struct topology_node *node)
+static uint64_t needed_on(const struct batch *batch, const struct topology_node *node)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < cut->nr; i++) {
-		const struct kfd_state *state = &cut->processes[i].gpu.state;
+	for (size_t i = 0; i < batch->nr; i++) {
+		const struct kfd_state *state = &batch->processes[i].gpu.state;
 
-		if (cut->processes[i].has_ended || cut->processes[i].head.phase != PHASE_SUSPENDED)
+		if (batch->processes[i].has_ended || batch->processes[i].head.phase != PHASE_SUSPENDED)
 			continue;
 		for (size_t j = 0; j < state->nr_devices; j++)
-			if (kfd_state_gpu(state, cut->machine, state->devices[j].user_gpu_id) == node)
-				bytes += missing_on(&cut->processes[i], state->devices[j].user_gpu_id);
+			if (kfd_state_gpu(state, batch->machine, state->devices[j].user_gpu_id) == node)
+				bytes += missing_on(&batch->processes[i], state->devices[j].user_gpu_id);
 	}
 	return bytes;
 }
@@ -87,16 +87,16 @@ static uint64_t needed_before(uint64_t before, uint32_t minor)
 	return bytes;
 }
 
-static int write_needs(const struct cut *cut, int fd)
+static int write_needs(const struct batch *batch, int fd)
 {
 	_cleanup_free_ struct need *needs = NULL;
 	size_t nr = 0;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && i < cut->machine->nr_nodes; i++) {
+	for (unsigned int i = 0; !err && i < batch->machine->nr_nodes; i++) {
 		const struct need need = {
-			.minor = topology_minor(cut->machine->nodes[i]),
-			.bytes = topology_is_gpu(cut->machine->nodes[i]) ? needed_on(cut, cut->machine->nodes[i]) : 0,
+			.minor = topology_minor(batch->machine->nodes[i]),
+			.bytes = topology_is_gpu(batch->machine->nodes[i]) ? needed_on(batch, batch->machine->nodes[i]) : 0,
 		};
 
 		if (need.bytes)
@@ -107,9 +107,9 @@ static int write_needs(const struct cut *cut, int fd)
 	return err;
 }
 
-/* Nobody sees the file before it is locked and complete. If it cannot be made, nobody waits for this one. @cut: NULL
+/* Nobody sees the file before it is locked and complete. If it cannot be made, nobody waits for this one. @batch: NULL
  * where nothing is needed yet. */
-static void join(struct suspend_waiter *waiter, const struct cut *cut)
+static void join(struct suspend_waiter *waiter, const struct batch *batch)
 {
 	_cleanup_close_ int dir = open_run(), fd = -1;
 	struct timespec now;
@@ -122,7 +122,7 @@ static void join(struct suspend_waiter *waiter, const struct cut *cut)
 	snprintf(name, sizeof(name), FILE_NAME, waiter->since);
 	snprintf(made, sizeof(made), "%s.%d.new", name, getpid());
 	fd = openat(dir, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !(cut && write_needs(cut, fd)) && !linkat(dir, made, dir, name, 0))
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !(batch && write_needs(batch, fd)) && !linkat(dir, made, dir, name, 0))
 		waiter->fd = steal_fd(&fd);
 	unlinkat(dir, made, 0);
 }
@@ -146,20 +146,20 @@ void suspend_waiter_leave(struct suspend_waiter *waiter)
 	cleanup_close(&waiter->fd);
 }
 
-static void join_or_update(struct cut *cut)
+static void join_or_update(struct batch *batch)
 {
-	if (!cut->waiter.since)
-		join(&cut->waiter, cut);
-	else if (cut->keeps_waiter && cut->waiter.fd >= 0)
-		write_needs(cut, cut->waiter.fd);
+	if (!batch->waiter.since)
+		join(&batch->waiter, batch);
+	else if (batch->keeps_waiter && batch->waiter.fd >= 0)
+		write_needs(batch, batch->waiter.fd);
 }
 
 /* A place that is kept for the next try holds back others only where memory is what this one lacks. */
-void wait_end(struct cut *cut)
+void wait_end(struct batch *batch)
 {
-	if (!cut->keeps_waiter)
-		suspend_waiter_leave(&cut->waiter);
-	else if (!cut->lacks_memory && cut->waiter.fd >= 0 && ftruncate(cut->waiter.fd, 0))
+	if (!batch->keeps_waiter)
+		suspend_waiter_leave(&batch->waiter);
+	else if (!batch->lacks_memory && batch->waiter.fd >= 0 && ftruncate(batch->waiter.fd, 0))
 		pr_warn("%s: its place among those that wait for memory cannot be cleared: %s\n", SUSPEND_RUN,
 			strerror(errno));
 }
@@ -194,18 +194,18 @@ static bool ask_free(int sysfs, int *kfd, const struct topology_node *node, uint
 }
 
 /* *ret: of the GPU that has too little. */
-static bool has_room(const struct cut *cut, int *kfd, struct lack *ret)
+static bool has_room(const struct batch *batch, int *kfd, struct lack *ret)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	for (unsigned int i = 0; i < cut->machine->nr_nodes; i++) {
-		const struct topology_node *node = cut->machine->nodes[i];
-		struct lack lack = { .node = node, .needed = topology_is_gpu(node) ? needed_on(cut, node) : 0 };
+	for (unsigned int i = 0; i < batch->machine->nr_nodes; i++) {
+		const struct topology_node *node = batch->machine->nodes[i];
+		struct lack lack = { .node = node, .needed = topology_is_gpu(node) ? needed_on(batch, node) : 0 };
 		bool is_known;
 
 		if (!lack.needed)
 			continue;
-		lack.wanted = needed_before(cut->waiter.since ? cut->waiter.since : UINT64_MAX, topology_minor(node));
+		lack.wanted = needed_before(batch->waiter.since ? batch->waiter.since : UINT64_MAX, topology_minor(node));
 		is_known = ask_free(sysfs, kfd, node, lack.needed + lack.wanted, &lack.free);
 		*ret = lack;
 		if (is_known && (lack.free < lack.needed || lack.free - lack.needed < lack.wanted))
@@ -214,15 +214,15 @@ static bool has_room(const struct cut *cut, int *kfd, struct lack *ret)
 	return true;
 }
 
-static bool is_there(const struct cut *cut)
+static bool is_there(const struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++)
-		if (!cut->processes[i].has_ended && !record_is_alive(&cut->processes[i].head))
+	for (size_t i = 0; i < batch->nr; i++)
+		if (!batch->processes[i].has_ended && !record_is_alive(&batch->processes[i].head))
 			return false;
 	return true;
 }
 
-static int fail_lack(const struct cut *cut, const struct lack *lack)
+static int fail_lack(const struct batch *batch, const struct lack *lack)
 {
 	char others[80] = "";
 
@@ -231,30 +231,30 @@ static int fail_lack(const struct cut *cut, const struct lack *lack)
 	return fail(-ENOMEM,
 		    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
 		    "%s: the process stays suspended; end what uses the GPU (--wait SECONDS waits for that)",
-		    cut->processes[0].head.pid, topology_gpu_id(lack->node), lack->free, lack->needed, others);
+		    batch->processes[0].head.pid, topology_gpu_id(lack->node), lack->free, lack->needed, others);
 }
 
-int wait_for_vram(struct cut *cut)
+int wait_for_vram(struct batch *batch)
 {
 	_cleanup_close_ int kfd = -1;
 	struct lack lack = { 0 };
 
-	while ((cut->lacks_memory = !has_room(cut, &kfd, &lack))) {
-		bool is_over = monotonic_seconds() >= cut->wait_until || !is_there(cut);
+	while ((batch->lacks_memory = !has_room(batch, &kfd, &lack))) {
+		bool is_over = monotonic_seconds() >= batch->wait_until || !is_there(batch);
 
-		if (!is_over || cut->keeps_waiter)
-			join_or_update(cut);
+		if (!is_over || batch->keeps_waiter)
+			join_or_update(batch);
 		if (is_over)
-			return fail_lack(cut, &lack);
+			return fail_lack(batch, &lack);
 		usleep(WAIT_USEC);
 	}
 	return 0;
 }
 
-int wait_fail(const struct cut *cut)
+int wait_fail(const struct batch *batch)
 {
 	return fail(-ENOMEM,
 		    "pid %d: its GPUs have too little memory free, though the driver's figures say otherwise: the process stays "
 		    "suspended; end what uses them (--wait SECONDS waits for that)",
-		    cut->processes[0].head.pid);
+		    batch->processes[0].head.pid);
 }

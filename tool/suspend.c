@@ -184,7 +184,7 @@ static int do_verb(const struct suspend_work *work, const struct settings *setti
 {
 	switch (work->verb) {
 	case SUSPEND:
-		return suspend_out(&work->target, work->dir, settings, ret);
+		return suspend_processes(&work->target, work->dir, settings, ret);
 	case LOCK:
 		return suspend_lock(&work->target, settings, ret);
 	case CHECKPOINT:
@@ -194,7 +194,7 @@ static int do_verb(const struct suspend_work *work, const struct settings *setti
 	case UNLOCK:
 		return suspend_unlock(&work->target, settings, ret);
 	default:
-		return suspend_back(&work->target, work->wait_seconds, settings, ret);
+		return suspend_resume(&work->target, work->wait_seconds, settings, ret);
 	}
 }
 

@@ -1338,7 +1338,7 @@ static int suspend_once(void)
 		.timeout_seconds = now->timeout_seconds,
 	};
 	struct suspend_result result = { 0 };
-	int err = suspend_out(&target, contents, &settings, &result);
+	int err = suspend_processes(&target, contents, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -1358,7 +1358,7 @@ static int resume_once(void)
 {
 	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr, .waiter = waiter.since ? &waiter : NULL };
 	struct suspend_result result = { 0 };
-	int err = suspend_back(&resumed, 0, &settings, &result);
+	int err = suspend_resume(&resumed, 0, &settings, &result);
 
 	now->reset_minor = err ? 0 : result.reports[0].reset_minor;
 	free(result.reports);
@@ -1657,7 +1657,7 @@ static int suspend_nothing(void)
 	static const struct suspend_target nothing;
 	struct suspend_result result = { 0 };
 
-	return suspend_out(&nothing, contents, &settings, &result);
+	return suspend_processes(&nothing, contents, &settings, &result);
 }
 
 TEST(a_suspend_without_a_process_leaves_no_directory)
@@ -1813,7 +1813,7 @@ TEST(a_resume_of_what_a_killed_suspend_has_left_may_die_too)
 static int bring_back(const struct suspend_target *target)
 {
 	struct suspend_result result = { 0 };
-	int err = suspend_back(target, 0, &settings, &result);
+	int err = suspend_resume(target, 0, &settings, &result);
 
 	if (!err)
 		now->reset_minor = result.reports[0].reset_minor;
@@ -1929,7 +1929,7 @@ static int suspend_tree(void)
 {
 	const struct suspend_target target = { .pids = pids, .nr = 1, .tree = true, .id = 0x5eed };
 	struct suspend_result result = { 0 };
-	int err = suspend_out(&target, contents, &settings, &result);
+	int err = suspend_processes(&target, contents, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -1997,7 +1997,7 @@ static int resume_second(void)
 {
 	const struct suspend_target target = { .pids = pids + 1, .nr = 1 };
 	struct suspend_result result = { 0 };
-	int err = suspend_back(&target, 0, &settings, &result);
+	int err = suspend_resume(&target, 0, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -2087,7 +2087,7 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 static int resume_waiting(void)
 {
 	struct suspend_result result = { 0 };
-	int err = suspend_back(&(struct suspend_target){ .pids = pids, .nr = 1 }, 20, &settings, &result);
+	int err = suspend_resume(&(struct suspend_target){ .pids = pids, .nr = 1 }, 20, &settings, &result);
 
 	free(result.reports);
 	return err;

@@ -47,9 +47,9 @@ static int call(const char *name, const struct suspend_target *target, struct su
 	return 0;
 }
 
-STUB(int, suspend_out, (const struct suspend_target *target, const char *dir, const struct settings *settings,
+STUB(int, suspend_processes, (const struct suspend_target *target, const char *dir, const struct settings *settings,
 			struct suspend_result *ret), call("suspend", target, ret))
-STUB(int, suspend_back, (const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+STUB(int, suspend_resume, (const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 			 struct suspend_result *ret), call("resume", target, ret))
 STUB(int, suspend_lock, (const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret),
      call("lock", target, ret))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The order of a resume: seize, have the buffers again, fill them, let the queues run, then the threads. It begins
- * wherever a suspend or a resume has got to: which buffers are there is asked of the kernel.
+ * The order of a resume: seize all, allocate the freed buffers, copy the data into them, run the queues, then the threads. It
+ * continues any suspend or resume that was interrupted: the kernel tells which buffers are allocated.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,31 +10,31 @@
 #include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"
 
-#define MAX_OFF	  4096 /* so many buffers a process may have made since, or freed, that somebody let run */
+#define MAX_OFF	  4096 /* so many buffers a process may have allocated or freed since, if somebody let it run */
 #define FIRST_PAUSE 0.5 /* seconds */
 #define LAST_PAUSE  16
 #define WAIT_USEC   10000
 
-/* ---- what is there ---- */
+/* ---- what is allocated ---- */
 
-/* What a process has now, and what it had. */
-struct comeback {
+/* The buffers of a process before the suspend, and now. */
+struct rebuild {
 	struct process *process;
 	struct kfd_state now;
-	struct bo_number *had, *has; /* of its buffers before, and now */
-	uint64_t *fillers;	     /* handles that are taken only to be passed over */
-	size_t nr_fillers;
+	struct bo_number *had, *has; /* numbers of its buffers, then and now */
+	uint64_t *placeholders;	     /* handles of buffers that only take numbers */
+	size_t nr_placeholders;
 };
 
-static void comeback_end(struct comeback *back)
+static void rebuild_end(struct rebuild *rebuild)
 {
-	kfd_state_done(&back->now);
-	free(back->had);
-	free(back->has);
-	free(back->fillers);
+	kfd_state_done(&rebuild->now);
+	free(rebuild->had);
+	free(rebuild->has);
+	free(rebuild->placeholders);
 }
 
-static int comeback_ask(struct process *process, struct comeback *ret)
+static int rebuild_begin(struct process *process, struct rebuild *ret)
 {
 	const struct kfd_state *state = &process->gpu.state;
 	int err = kfd_checkpoint_again(process->gpu.file.fd, process->head.pid, state, process->nr_bos_now, MAX_OFF,
@@ -55,16 +55,16 @@ static const struct bo_number *find_number(const struct bo_number *numbers, cons
 }
 
 /* The buffer that the process has now and had before; NULL: none, or the number is another one's. */
-static const struct bo *find_now(const struct comeback *back, const struct bo_number *entry)
+static const struct bo *find_current(const struct rebuild *rebuild, const struct bo_number *entry)
 {
-	const struct bo_number *found = find_number(back->has, &back->now, entry->handle);
-	const struct bo *bo = &back->process->gpu.state.bos[entry->bo], *now = found ? &back->now.bos[found->bo] : NULL;
+	const struct bo_number *found = find_number(rebuild->has, &rebuild->now, entry->handle);
+	const struct bo *bo = &rebuild->process->gpu.state.bos[entry->bo], *now = found ? &rebuild->now.bos[found->bo] : NULL;
 
 	return now && now->addr == bo->addr && now->size == bo->size && now->alloc_flags == bo->alloc_flags ? now : NULL;
 }
 
-/* As calls_fill_number() makes it: without an address, and mapped nowhere. */
-static bool is_filler(const struct kfd_state *now, const struct bo_number *entry)
+/* Allocated by calls_make_placeholder(): without an address, and mapped nowhere. */
+static bool is_placeholder(const struct kfd_state *now, const struct bo_number *entry)
 {
 	const struct bo *bo = &now->bos[entry->bo];
 	struct bo_record record;
@@ -75,26 +75,26 @@ static bool is_filler(const struct kfd_state *now, const struct bo_number *entry
 }
 
 /*
- * What the process has and had not is a filler, of a resume that was killed. Anything else it has made itself: that stays,
- * but where it has the number of a buffer that is to be made again.
+ * A buffer that the process did not have is a placeholder of a resume that was killed, or its own: that stays, unless it has the
+ * number of a buffer that is to be allocated.
  */
-static int drop_left(struct comeback *back)
+static int free_leftovers(struct rebuild *rebuild)
 {
-	pid_t pid = back->process->head.pid;
+	pid_t pid = rebuild->process->head.pid;
 	int err = 0, nr_own = 0;
 
-	for (size_t i = 0; !err && i < back->now.nr_records; i++) {
-		const struct bo_number *known = find_number(back->had, &back->process->gpu.state, back->has[i].handle);
-		bool is_own = !is_filler(&back->now, &back->has[i]);
+	for (size_t i = 0; !err && i < rebuild->now.nr_records; i++) {
+		const struct bo_number *known = find_number(rebuild->had, &rebuild->process->gpu.state, rebuild->has[i].handle);
+		bool is_own = !is_placeholder(&rebuild->now, &rebuild->has[i]);
 
-		if (known && find_now(back, known))
+		if (known && find_current(rebuild, known))
 			continue;
 		if (known && is_own)
 			return fail(-EEXIST, "pid %d: has run meanwhile, and has a new buffer with the number %#" PRIx64
 				    " of one that was freed: it cannot be resumed; end it", pid, known->handle);
 		nr_own += is_own;
 		if (!is_own)
-			err = calls_free_number(back->process, back->has[i].handle);
+			err = calls_free_handle(rebuild->process, rebuild->has[i].handle);
 	}
 	if (!err && nr_own)
 		pr_warn("pid %d: has run meanwhile (it was continued, or its cgroup thawed): %d buffers that it has "
@@ -106,92 +106,92 @@ static int drop_left(struct comeback *back)
 
 /* Takes the numbers from @from on, up to that of an entry. One that is taken, and by nothing that is listed, is passed
  * over. */
-static int pass_numbers(struct comeback *back, uint64_t from, uint64_t end)
+static int fill_numbers(struct rebuild *rebuild, uint64_t from, uint64_t end)
 {
 	uint64_t handle = 0;
 	int err = 0;
 
 	for (; !err && from < end; from = handle + 1) {
-		err = calls_fill_number(back->process, (uint32_t)(end >> 32), &handle);
+		err = calls_make_placeholder(rebuild->process, (uint32_t)(end >> 32), &handle);
 		if (!err && handle < end)
-			err = array_add(back->fillers, back->nr_fillers, handle);
+			err = array_add(rebuild->placeholders, rebuild->nr_placeholders, handle);
 		else if (!err)
-			err = calls_free_number(back->process, handle);
+			err = calls_free_handle(rebuild->process, handle);
 	}
 	return err;
 }
 
 /* The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where
  * it is. */
-static int pass_gaps(struct comeback *back, size_t i, size_t *next)
+static int fill_gaps(struct rebuild *rebuild, size_t i, size_t *next)
 {
 	int err = 0;
 
 	for (; !err && *next <= i; (*next)++) {
-		const struct bo_number *entry = &back->had[*next];
+		const struct bo_number *entry = &rebuild->had[*next];
 		uint64_t from = kfd_handle((uint32_t)(entry->handle >> 32), 0);
 
 		if (*next && entry[-1].handle >= from)
 			from = entry[-1].handle + 1;
-		if (entry->handle >> 32 == back->had[i].handle >> 32)
-			err = pass_numbers(back, from, entry->handle);
+		if (entry->handle >> 32 == rebuild->had[i].handle >> 32)
+			err = fill_numbers(rebuild, from, entry->handle);
 	}
 	return err;
 }
 
-static int make_missing(struct comeback *back)
+static int allocate_missing(struct rebuild *rebuild)
 {
 	size_t next = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < back->process->gpu.state.nr_records; i++) {
-		const struct bo_number *entry = &back->had[i];
+	for (size_t i = 0; !err && i < rebuild->process->gpu.state.nr_records; i++) {
+		const struct bo_number *entry = &rebuild->had[i];
 		const struct bo *now;
 
-		if (back->process->goes[entry->bo] != GOES)
+		if (rebuild->process->goes[entry->bo] != GOES)
 			continue;
-		now = find_now(back, entry);
+		now = find_current(rebuild, entry);
 		if (!now)
-			err = pass_gaps(back, i, &next);
+			err = fill_gaps(rebuild, i, &next);
 		if (!err)
-			err = calls_make(back->process, entry->bo, now);
+			err = calls_allocate(rebuild->process, entry->bo, now);
 	}
 	return err;
 }
 
-static int drop_fillers(struct comeback *back)
+static int free_placeholders(struct rebuild *rebuild)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < back->nr_fillers; i++)
-		err = calls_free_number(back->process, back->fillers[i]);
+	for (size_t i = 0; !err && i < rebuild->nr_placeholders; i++)
+		err = calls_free_handle(rebuild->process, rebuild->placeholders[i]);
 	return err;
 }
 
-static void take_dmabuf(struct comeback *back, const struct bo_number *entry, const struct bo *now)
+static void move_dmabuf(struct rebuild *rebuild, const struct bo_number *entry, const struct bo *now)
 {
-	int *taken = &back->now.bos[now - back->now.bos].dmabuf_fd;
+	int *taken = &rebuild->now.bos[now - rebuild->now.bos].dmabuf_fd;
 
-	back->process->gpu.state.bos[entry->bo].dmabuf_fd = *taken;
+	rebuild->process->gpu.state.bos[entry->bo].dmabuf_fd = *taken;
 	*taken = KFD_NO_FD;
 }
 
-/* The dma-bufs of the buffers that are back. */
-static int take_dmabufs(struct process *process)
+/* The dma-bufs of the buffers that were allocated again. */
+static int collect_dmabufs(struct process *process)
 {
-	_cleanup_(comeback_end) struct comeback back = { 0 };
-	int err = comeback_ask(process, &back);
+	_cleanup_(rebuild_end) struct rebuild rebuild = { 0 };
+	int err = rebuild_begin(process, &rebuild);
 
 	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
-		const struct bo_number *entry = &back.had[i];
-		const struct bo *now = find_now(&back, entry);
+		const struct bo_number *entry = &rebuild.had[i];
+		const struct bo *now = find_current(&rebuild, entry);
 
 		if (!process->goes[entry->bo])
 			continue;
 		if (!now)
 			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
 				    entry->bo);
-		take_dmabuf(&back, entry, now);
+		move_dmabuf(&rebuild, entry, now);
 	}
 	return err;
 }
@@ -221,57 +221,57 @@ static int set_all_metadata(const struct process *process)
 	return err;
 }
 
-static int have_again(struct process *process)
+static int allocate_freed(struct process *process)
 {
-	_cleanup_(comeback_end) struct comeback back = { 0 };
-	int err = comeback_ask(process, &back), end;
+	_cleanup_(rebuild_end) struct rebuild rebuild = { 0 };
+	int err = rebuild_begin(process, &rebuild), end;
 
 	if (err)
 		return err;
-	kfd_close_dmabufs(&back.now);
-	err = drop_left(&back);
+	kfd_close_dmabufs(&rebuild.now);
+	err = free_leftovers(&rebuild);
 	if (!err)
-		err = make_missing(&back);
-	end = drop_fillers(&back);
+		err = allocate_missing(&rebuild);
+	end = free_placeholders(&rebuild);
 	return err ? err : end;
 }
 
-/* ---- memory that others have meanwhile ---- */
+/* ---- memory that others use meanwhile ---- */
 
-/* What was made is given up again, so that others can use it while this one waits. */
-static int vram_give_up_again(struct process *process)
+/* What was allocated is freed again, so that others can use it while this one waits. */
+static int free_vram_again(struct process *process)
 {
 	struct kfd_state *state = &process->gpu.state;
-	struct comeback back = { 0 };
-	int err = comeback_ask(process, &back);
+	struct rebuild rebuild = { 0 };
+	int err = rebuild_begin(process, &rebuild);
 
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo *now = process->goes[back.had[i].bo] ? find_now(&back, &back.had[i]) : NULL;
+		const struct bo *now = process->goes[rebuild.had[i].bo] ? find_current(&rebuild, &rebuild.had[i]) : NULL;
 
 		if (now)
-			take_dmabuf(&back, &back.had[i], now);
+			move_dmabuf(&rebuild, &rebuild.had[i], now);
 	}
 	if (!err)
 		err = vmm_free_again(process);
-	kfd_close_dmabufs(&back.now);
+	kfd_close_dmabufs(&rebuild.now);
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo_number *entry = &back.had[i];
-		const struct bo *now = process->goes[entry->bo] == GOES ? find_now(&back, entry) : NULL;
+		const struct bo_number *entry = &rebuild.had[i];
+		const struct bo *now = process->goes[entry->bo] == GOES ? find_current(&rebuild, entry) : NULL;
 		bool kept;
 
 		if (now)
 			err = calls_free(process, entry->bo, now->offset, &kept);
 	}
-	comeback_end(&back);
+	rebuild_end(&rebuild);
 	return err;
 }
 
 /* -ENOMEM without a message: the GPU has no room; with one it is the process' own limit. */
-static int make_one(struct process *process)
+static int allocate_one(struct process *process)
 {
-	int err = have_again(process);
+	int err = allocate_freed(process);
 
 	if (err == -ENOMEM)
 		return err;
@@ -292,16 +292,16 @@ static int check_owner(const struct process *process)
 }
 
 /* Where only some phases are an answer. What is half way has all its memory before or behind its changes, and some calls left. */
-static int check_phase(const struct cut *cut, const struct process *process)
+static int check_phase(const struct batch *batch, const struct process *process)
 {
 	enum phase phase = process->head.phase;
 	pid_t pid = process->head.pid;
 
 	if (process->has_ended)
 		return 0;
-	if (cut->to == BACK_TO_RUN_FROM_LOCK && phase == PHASE_SUSPENDED)
+	if (batch->to == RESUME_FROM_LOCK && phase == PHASE_SUSPENDED)
 		return fail(-EBUSY, "pid %d: is suspended: \"restore\" comes before \"unlock\"", pid);
-	if (cut->to == BACK_TO_LOCK && phase != PHASE_SUSPENDED && phase != PHASE_CHANGING && phase != PHASE_LOCKED)
+	if (batch->to == RESUME_TO_LOCK && phase != PHASE_SUSPENDED && phase != PHASE_CHANGING && phase != PHASE_LOCKED)
 		return fail(-EBUSY, "pid %d: a command is at work, or was killed: run \"amdgpu-checkpoint resume %d\"", pid, pid);
 	return 0;
 }
@@ -311,7 +311,7 @@ static int read_count(struct process *process)
 {
 	int err = record_read_count(process, &process->nr_bos_now);
 
-	process->has_lost = !err;
+	process->has_freed = !err;
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -327,29 +327,29 @@ static int note_resets(struct process *process)
 	return resets_note(process);
 }
 
-static int take_process(struct cut *cut, struct process *process)
+static int seize_process(struct batch *batch, struct process *process)
 {
-	int err = process_take(process);
+	int err = process_seize(process);
 
 	if (err == -ENOENT)
 		return fail(-EAGAIN, "pid %d: another command has resumed it meanwhile", process->head.pid);
 	if (!err)
 		err = check_owner(process);
 	if (!err)
-		err = check_phase(cut, process);
+		err = check_phase(batch, process);
 	if (!err && process_has_kfd(process))
 		err = read_count(process);
 	if (!err && process->head.nr_devices)
-		err = process_look(cut, process);
+		err = process_look(batch, process);
 	if (!err)
-		err = freezer_look_at_thread(cut, process);
+		err = freezer_look_at_thread(batch, process);
 	if (!err && process->head.phase != PHASE_COPYING)
 		inject_adopt(&process->inject, &process->head.thread);
 	return err ? err : note_resets(process);
 }
 
 /* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at work. */
-static int add_others(struct cut *cut, uint64_t id, bool middle)
+static int add_others(struct batch *batch, uint64_t id, bool middle)
 {
 	_cleanup_free_ int *pids = NULL;
 	struct suspend_target target = { 0 };
@@ -366,60 +366,60 @@ static int add_others(struct cut *cut, uint64_t id, bool middle)
 			pids[target.nr++] = pids[i];
 		err = err == -ENOENT ? 0 : err;
 	}
-	err = err ? err : cut_add(cut, &target);
+	err = err ? err : batch_add(batch, &target);
 	return err < 0 ? err : 0;
 }
 
-/* Whether an earlier one has brought the others of its suspend along. */
-static bool is_brought(const struct cut *cut, size_t nr, uint64_t id)
+/* Whether an earlier process has added the others of its suspend. */
+static bool is_added(const struct batch *batch, size_t nr, uint64_t id)
 {
 	for (size_t i = 0; i < nr; i++)
-		if (cut->processes[i].head.id == id)
+		if (batch->processes[i].head.id == id)
 			return true;
 	return false;
 }
 
 /* A process that is not suspended is left out, and what is in the middle comes with others of its suspend. */
-static int read_records(struct cut *cut)
+static int read_records(struct batch *batch)
 {
 	size_t kept = 0;
 	int err = 0, skipped = -ENOENT;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		err = process_find(&cut->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		err = process_read_head(&batch->processes[i]);
 		if (!err)
-			err = check_phase(cut, &cut->processes[i]);
-		if (!err && !is_brought(cut, kept, cut->processes[i].head.id))
-			err = add_others(cut, cut->processes[i].head.id, true);
+			err = check_phase(batch, &batch->processes[i]);
+		if (!err && !is_added(batch, kept, batch->processes[i].head.id))
+			err = add_others(batch, batch->processes[i].head.id, true);
 		if (!err)
-			cut->processes[kept++] = cut->processes[i];
+			batch->processes[kept++] = batch->processes[i];
 		if (err == -EXDEV || err == -ENOENT) {
 			skipped = err == -EXDEV ? err : skipped;
 			err = 0;
 		}
 	}
-	cut->nr = kept;
+	batch->nr = kept;
 	if (!err && kept)
 		fail_clear();
 	return err ? err : kept ? 0 : skipped;
 }
 
 /* All is looked at before a process is touched. */
-static int take_all(struct cut *cut, const struct suspend_target *target)
+static int seize_all(struct batch *batch, const struct suspend_target *target)
 {
-	int err = target->id ? add_others(cut, target->id, false) : cut_add(cut, target);
+	int err = target->id ? add_others(batch, target->id, false) : batch_add(batch, target);
 
 	if (err >= 0)
-		err = read_records(cut);
+		err = read_records(batch);
 	if (!err)
-		err = cut_read_machine(cut);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (!cut->processes[i].has_ended)
-			err = take_process(cut, &cut->processes[i]);
+		err = batch_read_machine(batch);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (!batch->processes[i].has_ended)
+			err = seize_process(batch, &batch->processes[i]);
 	return err;
 }
 
-/* Who can make none stays as it is. */
+/* A process that can make none stays as it is. */
 static int begin_calls(struct process *process)
 {
 	enum phase before = process->head.phase;
@@ -432,20 +432,20 @@ static int begin_calls(struct process *process)
 	return err;
 }
 
-static int make_all(struct cut *cut)
+static int allocate_all(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
-		if (!process_is_to_be_made(process))
+		if (!process_needs_memory(process))
 			continue;
 		err = begin_calls(process);
 		if (!err)
-			err = make_one(process);
+			err = allocate_one(process);
 		if (!err)
-			err = take_dmabufs(process);
+			err = collect_dmabufs(process);
 		if (!err)
 			err = vmm_make(process);
 		if (!err)
@@ -454,54 +454,54 @@ static int make_all(struct cut *cut)
 	return err;
 }
 
-/* Nothing has run: what was made goes, and the processes stay suspended. */
-static void undo_all(struct cut *cut)
+/* Nothing has run: what was allocated is freed, and the processes stay suspended. */
+static void free_all_again(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
-		int err = process_is_to_be_made(process) && process->inject.memory ? vram_give_up_again(process) : -ENODEV;
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
+		int err = process_needs_memory(process) && process->inject.memory ? free_vram_again(process) : -ENODEV;
 
 		if (!err && !inject_end(&process->inject))
 			record_set(process, PHASE_SUSPENDED);
 	}
 }
 
-/* No call is made meanwhile: whoever is in a cgroup of its own is frozen in it. */
-static int while_frozen(struct cut *cut, int (*work)(struct cut *cut))
+/* No call is made meanwhile: a process in a cgroup of its own is frozen. */
+static int while_frozen(struct batch *batch, int (*work)(struct batch *batch))
 {
 	int err, end;
 
-	freezer_freeze_between_calls(cut);
-	err = work(cut);
-	end = freezer_stop_for_calls(cut);
+	freezer_freeze_between_calls(batch);
+	err = work(batch);
+	end = freezer_stop_for_calls(batch);
 	return err ? err : end;
 }
 
-/* Memory can be in pieces, or reserved, so that the driver's figures say too much: each try that fails is followed by a
+/* Memory can be fragmented or reserved, so that the driver reports too much: each try that fails is followed by a
  * longer pause. */
-static int have_all_again(struct cut *cut)
+static int allocate_or_wait(struct batch *batch)
 {
 	double pause = FIRST_PAUSE;
-	int err = while_frozen(cut, wait_for_vram);
+	int err = while_frozen(batch, wait_for_vram);
 
 	if (!err)
-		err = make_all(cut);
+		err = allocate_all(batch);
 	while (err == -ENOMEM && !fail_text()[0]) {
-		undo_all(cut);
-		if (monotonic_seconds() + pause > cut->wait_until)
-			return wait_fail(cut);
+		free_all_again(batch);
+		if (monotonic_seconds() + pause > batch->wait_until)
+			return wait_fail(batch);
 		usleep((useconds_t)(pause * 1e6));
 		pause = pause < LAST_PAUSE ? 2 * pause : pause;
-		err = while_frozen(cut, wait_for_vram);
+		err = while_frozen(batch, wait_for_vram);
 		if (!err)
-			err = make_all(cut);
+			err = allocate_all(batch);
 	}
 	return err;
 }
 
-/* ---- contents ---- */
+/* ---- data ---- */
 
-static int fill_from(struct cut *cut, const char *dir)
+static int restore_data_from(struct batch *batch, const char *dir)
 {
 	_cleanup_close_ int fd = -1;
 	int err = datadir_open(dir, &fd);
@@ -509,39 +509,39 @@ static int fill_from(struct cut *cut, const char *dir)
 	if (err)
 		return err;
 	criu_use_image_dir(fd);
-	err = cut_copy(cut, dir, false);
+	err = batch_copy(batch, dir, false);
 	criu_use_image_dir(-1);
 	return err;
 }
 
 /* Those of one directory at the same time. */
-static int fill_all(struct cut *cut)
+static int restore_data(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		const char *dir = cut->processes[i].head.dir;
-		bool is_first = process_is_to_be_made(&cut->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		const char *dir = batch->processes[i].head.dir;
+		bool is_first = process_needs_memory(&batch->processes[i]);
 
 		for (size_t j = 0; j < i; j++)
 			is_first = is_first &&
-				   !(process_is_to_be_made(&cut->processes[j]) && !strcmp(cut->processes[j].head.dir, dir));
+				   !(process_needs_memory(&batch->processes[j]) && !strcmp(batch->processes[j].head.dir, dir));
 		if (is_first)
-			err = fill_from(cut, dir);
+			err = restore_data_from(batch, dir);
 	}
 	return err;
 }
 
 /* What was filled before a reset is lost: it is filled anew by another resume. */
-static int check_filled(struct cut *cut)
+static int check_filled(struct batch *batch)
 {
 	uint32_t minor = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
-		if (process_is_to_be_made(process))
+		if (process_needs_memory(process))
 			err = resets_find(&process->head, &minor);
 		if (!err && minor)
 			err = fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u while its memory was filled: it "
@@ -555,7 +555,7 @@ static int check_filled(struct cut *cut)
 static int finish_calls(struct process *process)
 {
 	bool is_marked = task_find_mark(process->head.pid, -1) >= 0;
-	int err = record_set(process, PHASE_WHOLE);
+	int err = record_set(process, PHASE_RESTORED);
 
 	if (!err && is_marked)
 		err = inject_begin(&process->inject);
@@ -566,7 +566,7 @@ static int finish_calls(struct process *process)
 	return err;
 }
 
-static int queues_run(struct process *process)
+static int run_queues(struct process *process)
 {
 	bool is_changed = process->head.phase != PHASE_COPYING;
 	int err = is_changed ? finish_calls(process) : 0;
@@ -579,16 +579,16 @@ static int queues_run(struct process *process)
 	return 0;
 }
 
-static int let_all_run(struct cut *cut)
+static int run_all(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (!cut->processes[i].has_ended)
-			err = queues_run(&cut->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (!batch->processes[i].has_ended)
+			err = run_queues(&batch->processes[i]);
 	/* Nobody runs before the queues of all do. */
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
 		if (!process->has_ended && freezer_release(process))
 			record_remove(&process->head);
@@ -596,21 +596,21 @@ static int let_all_run(struct cut *cut)
 	return err;
 }
 
-/* Nobody has run since all have their buffers. Who froze them is no longer followed. */
-static int lock_all_again(struct cut *cut)
+/* None has run since all have their buffers. The cgroup that was followed is forgotten. */
+static int lock_again(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		kfd_close_dmabufs(&cut->processes[i].gpu.state);
-		if (!cut->processes[i].has_ended)
-			err = calls_end_marked(&cut->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		kfd_close_dmabufs(&batch->processes[i].gpu.state);
+		if (!batch->processes[i].has_ended)
+			err = calls_end_marked(&batch->processes[i]);
 	}
 	if (err)
 		return err;
-	freezer_freeze(cut);
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	freezer_freeze(batch);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
 		if (process->has_ended)
 			continue;
@@ -623,89 +623,89 @@ static int lock_all_again(struct cut *cut)
 	return err;
 }
 
-static int make_and_fill(struct cut *cut, struct suspend_times *times)
+static int restore_memory(struct batch *batch, struct suspend_times *times)
 {
-	int err = have_all_again(cut);
+	int err = allocate_or_wait(batch);
 
-	times->stopped = monotonic_seconds() - cut->began;
+	times->stopped = monotonic_seconds() - batch->began;
 	if (!err)
-		err = while_frozen(cut, fill_all);
+		err = while_frozen(batch, restore_data);
 	if (!err)
-		err = check_filled(cut);
+		err = check_filled(batch);
 	if (err)
-		undo_all(cut);
-	times->copied = monotonic_seconds() - cut->began;
+		free_all_again(batch);
+	times->copied = monotonic_seconds() - batch->began;
 	if (err)
 		return err;
-	return cut->to == BACK_TO_LOCK ? lock_all_again(cut) : let_all_run(cut);
+	return batch->to == RESUME_TO_LOCK ? lock_again(batch) : run_all(batch);
 }
 
 /* Whether one was killed meanwhile. Until that shows in /proc its GPU may have to let it go. */
-static bool has_one_ended(const struct cut *cut, int err)
+static bool has_one_ended(const struct batch *batch, int err)
 {
 	double end = monotonic_seconds() + (err == -ESRCH ? HOLD_SECONDS : 0);
 	bool ret = false;
 
 	do {
-		for (size_t i = 0; !ret && i < cut->nr; i++)
-			ret = cut->processes[i].was_there && !record_is_alive(&cut->processes[i].head);
+		for (size_t i = 0; !ret && i < batch->nr; i++)
+			ret = batch->processes[i].was_alive && !record_is_alive(&batch->processes[i].head);
 	} while (!ret && monotonic_seconds() < end && !usleep(WAIT_USEC));
 	return ret;
 }
 
-static int back_once(const struct suspend_target *target, enum back_to to, double wait_until,
+static int resume_once(const struct suspend_target *target, enum resume_to to, double wait_until,
 		     const struct settings *settings, struct suspend_result *ret, bool *ret_again)
 {
-	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	_cleanup_(batch_end) struct batch batch = batch_begin(settings);
 	int err;
 
-	cut.to = to;
-	cut.wait_until = wait_until;
-	cut.keeps_waiter = target->waiter;
+	batch.to = to;
+	batch.wait_until = wait_until;
+	batch.keeps_waiter = target->waiter;
 	if (target->waiter)
-		cut.waiter = *target->waiter;
-	err = take_all(&cut, target);
+		batch.waiter = *target->waiter;
+	err = seize_all(&batch, target);
 	if (!err) {
-		err = freezer_stop_for_calls(&cut);
+		err = freezer_stop_for_calls(&batch);
 		if (!err)
-			err = make_and_fill(&cut, &ret->times);
+			err = restore_memory(&batch, &ret->times);
 		if (err)
-			freezer_freeze(&cut); /* they stay suspended, or wherever they are */
-		freezer_end(&cut);
+			freezer_freeze(&batch); /* they stay suspended, or wherever they are */
+		freezer_end(&batch);
 	}
-	ret->times.done = monotonic_seconds() - cut.began;
-	*ret_again = err && has_one_ended(&cut, err);
-	return err ? err : cut_report(&cut, ret);
+	ret->times.done = monotonic_seconds() - batch.began;
+	*ret_again = err && has_one_ended(&batch, err);
+	return err ? err : batch_report(&batch, ret);
 }
 
-/* Who is killed meanwhile does not keep the others from coming back. */
-static int back(const struct suspend_target *target, enum back_to to, unsigned int wait_seconds,
+/* A process that is killed meanwhile does not keep the others from being resumed. */
+static int resume(const struct suspend_target *target, enum resume_to to, unsigned int wait_seconds,
 		const struct settings *settings, struct suspend_result *ret)
 {
 	double wait_until = monotonic_seconds() + wait_seconds;
 	bool again = false;
-	int err = back_once(target, to, wait_until, settings, ret, &again);
+	int err = resume_once(target, to, wait_until, settings, ret, &again);
 
 	while (again) {
 		fail_clear();
-		err = back_once(target, to, wait_until, settings, ret, &again);
+		err = resume_once(target, to, wait_until, settings, ret, &again);
 	}
 	return err;
 }
 
-int suspend_back(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
+int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		 struct suspend_result *ret)
 {
-	return back(target, BACK_TO_RUN, wait_seconds, settings, ret);
+	return resume(target, RESUME_TO_RUN, wait_seconds, settings, ret);
 }
 
 int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
 {
-	return back(target, BACK_TO_RUN_FROM_LOCK, 0, settings, ret);
+	return resume(target, RESUME_FROM_LOCK, 0, settings, ret);
 }
 
 int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		    struct suspend_result *ret)
 {
-	return back(target, BACK_TO_LOCK, wait_seconds, settings, ret);
+	return resume(target, RESUME_TO_LOCK, wait_seconds, settings, ret);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The order of a suspend: stop all, ask all, copy all; then each process gives up its buffers.
+ * The order of a suspend: stop all processes, read their states, copy the data of all; then each process frees its buffers.
  *
  * Up to the end of the copies nothing has changed in the processes. Before them calls are tried: from the first one on
- * each process is held without its tracer, too (freezer.c), and if the command dies, suspend_back() lets it run. The record
- * says what comes back.
+ * each process stays stopped without its tracer, too (freezer.c), and if the command dies, suspend_resume() lets it run. The
+ * record says what a resume restores.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -28,10 +28,10 @@ static bool is_own_kfd(const struct task_file *file, pid_t pid)
 }
 
 /* The kernel looks up each buffer in the address space of every GPU that the process sees, and oopses without one. */
-static int check_spaces(const struct cut *cut, const struct task_files *files, pid_t pid, uint32_t pasid,
+static int check_spaces(const struct batch *batch, const struct task_files *files, pid_t pid, uint32_t pasid,
 			unsigned int nr_gpus)
 {
-	unsigned int nr = task_files_count_spaces(files, pid, pasid, cut->machine);
+	unsigned int nr = task_files_count_spaces(files, pid, pasid, batch->machine);
 
 	if (nr >= nr_gpus)
 		return 0;
@@ -41,7 +41,7 @@ static int check_spaces(const struct cut *cut, const struct task_files *files, p
 		    pid, nr_gpus, nr);
 }
 
-static int own_kfd_find(const struct cut *cut, struct process *process, const struct task_files *files)
+static int find_own_kfd(const struct batch *batch, struct process *process, const struct task_files *files)
 {
 	struct record_head *head = &process->head;
 	struct task_kfd kfd;
@@ -62,7 +62,7 @@ static int own_kfd_find(const struct cut *cut, struct process *process, const st
 		head->kfd_number = process->gpu.file.number = file->number;
 	}
 	if (head->report.has_kfd && kfd.vram_bytes)
-		return check_spaces(cut, files, process->head.pid, kfd.pasid, kfd.nr_gpus);
+		return check_spaces(batch, files, process->head.pid, kfd.pasid, kfd.nr_gpus);
 	return 0;
 }
 
@@ -119,26 +119,26 @@ static int stop_process(struct process *process, const struct suspend_target *ta
 }
 
 /* Processes make others until all are stopped, and these may end before they are. */
-static int stop_all(struct cut *cut, const struct suspend_target *target, const struct datadir *datadir)
+static int stop_all(struct batch *batch, const struct suspend_target *target, const struct datadir *datadir)
 {
 	size_t i = 0;
 	int nr;
 
-	while ((nr = cut_add(cut, target)) > 0)
-		while (i < cut->nr) {
-			int err = stop_process(&cut->processes[i], target, datadir);
+	while ((nr = batch_add(batch, target)) > 0)
+		while (i < batch->nr) {
+			int err = stop_process(&batch->processes[i], target, datadir);
 
 			if (!err)
 				i++;
-			else if (err == -ESRCH && cut_drop_ended(cut, target, i))
+			else if (err == -ESRCH && batch_drop_ended(batch, target, i))
 				fail_clear();
 			else
 				return err;
 		}
-	return nr < 0 || cut->nr ? nr : fail(-ESRCH, "there is no process to suspend");
+	return nr < 0 || batch->nr ? nr : fail(-ESRCH, "there is no process to suspend");
 }
 
-/* ---- those that are locked ---- */
+/* ---- locked processes ---- */
 
 static int check_locked(const struct process *process, int err)
 {
@@ -155,16 +155,16 @@ static int check_locked(const struct process *process, int err)
 	return fail(-EINVAL, "pid %d: is not locked (%s)", process->head.pid, text);
 }
 
-/* What a checkpoint of before has left is removed. */
-static int take_locked(struct cut *cut, struct process *process, const struct datadir *datadir)
+/* Data of an earlier checkpoint are removed. */
+static int seize_locked(struct batch *batch, struct process *process, const struct datadir *datadir)
 {
 	struct record_head *head = &process->head;
-	int err = check_locked(process, process_take(process));
+	int err = check_locked(process, process_seize(process));
 
 	if (err)
 		return err;
 	process->is_locked = true;
-	err = freezer_look_at_thread(cut, process);
+	err = freezer_look_at_thread(batch, process);
 	if (!err && head->dir[0])
 		err = record_remove_data(process);
 	head->made_base = datadir->is_new_base;
@@ -174,21 +174,21 @@ static int take_locked(struct cut *cut, struct process *process, const struct da
 }
 
 /* All are looked at before one is touched. */
-static int take_all_locked(struct cut *cut, const struct suspend_target *target, const struct datadir *datadir)
+static int seize_all_locked(struct batch *batch, const struct suspend_target *target, const struct datadir *datadir)
 {
-	int err = cut_add(cut, target);
+	int err = batch_add(batch, target);
 
 	if (err <= 0)
 		return err ? err : fail(-ESRCH, "there is no process to checkpoint");
 	err = 0;
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = check_locked(&cut->processes[i], process_find(&cut->processes[i]));
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = take_locked(cut, &cut->processes[i], datadir);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = check_locked(&batch->processes[i], process_read_head(&batch->processes[i]));
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = seize_locked(batch, &batch->processes[i], datadir);
 	return err;
 }
 
-/* The state that it has now, since others may have got buffers of it meanwhile. */
+/* The state is read again: others may have imported buffers of the process meanwhile. */
 static int ask_locked(struct process *process)
 {
 	const struct kfd_state *then = &process->gpu.state;
@@ -215,11 +215,11 @@ static int ask_locked(struct process *process)
 	return 0;
 }
 
-/* They are as they were, whatever has failed before they changed. */
-static void stay_locked(struct cut *cut)
+/* After a failure before anything has changed they are locked as before. */
+static void stay_locked(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
 		if (!process->is_locked)
 			continue;
@@ -231,10 +231,10 @@ static void stay_locked(struct cut *cut)
 
 /* ---- states ---- */
 
-/* Whoever takes the process back has to know its file before its queues stop. */
-static int queues_stop(const struct cut *cut, struct process *process, const struct task_files *files)
+/* A resume has to know the number of /dev/kfd before the queues stop. */
+static int stop_queues(const struct batch *batch, struct process *process, const struct task_files *files)
 {
-	int err = own_kfd_find(cut, process, files);
+	int err = find_own_kfd(batch, process, files);
 
 	if (err || !process_has_kfd(process))
 		return err;
@@ -244,71 +244,71 @@ static int queues_stop(const struct cut *cut, struct process *process, const str
 	return err;
 }
 
-static int stop_and_ask(struct cut *cut, const struct task_files *files)
+static int read_states(struct batch *batch, const struct task_files *files)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (!cut->processes[i].is_locked)
-			err = queues_stop(cut, &cut->processes[i], files);
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (!batch->processes[i].is_locked)
+			err = stop_queues(batch, &batch->processes[i], files);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
 		if (!process_has_kfd(process))
 			continue;
 		err = process->is_locked ? ask_locked(process) :
 					   kfd_checkpoint(process->gpu.file.fd, process->head.pid, &process->gpu.state);
 		if (!err)
-			err = process_look(cut, process);
+			err = process_look(batch, process);
 		if (!err)
 			err = resets_note(process);
 	}
 	return err;
 }
 
-static int cut_collect_files(const struct cut *cut, struct task_files *ret)
+static int collect_files(const struct batch *batch, struct task_files *ret)
 {
-	int *pids = calloc(cut->nr + 1, sizeof(*pids));
+	int *pids = calloc(batch->nr + 1, sizeof(*pids));
 
-	for (size_t i = 0; pids && i < cut->nr; i++)
-		pids[i] = cut->processes[i].head.pid;
-	return pids ? task_files_collect_of(pids, cut->nr, drm_is_amd, ret) : -ENOMEM;
+	for (size_t i = 0; pids && i < batch->nr; i++)
+		pids[i] = batch->processes[i].head.pid;
+	return pids ? task_files_collect_of(pids, batch->nr, drm_is_amd, ret) : -ENOMEM;
 }
 
-/* Else suspend_back() puts back what is left of calls. */
-static bool is_itself(const struct process *process)
+/* Else suspend_resume() puts back what is left of calls. */
+static bool is_unchanged(const struct process *process)
 {
 	return process->head.phase == PHASE_COPYING ||
 	       (!process->inject.is_changed && task_find_mark(process->head.pid, -1) < 0);
 }
 
-static void cut_let_go(struct cut *cut)
+static void release_all(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 		int err = process_has_kfd(process) ? kfd_unpause(process->gpu.file.fd) : 0;
 
 		/* -EINVAL: they run, as when nothing was stopped yet. */
 		if (err && err != -EINVAL) {
 			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
 			       process->head.pid, process->head.pid);
-		} else if (process->head.start && is_itself(process) && freezer_release(process)) {
+		} else if (process->head.start && is_unchanged(process) && freezer_release(process)) {
 			record_remove(&process->head);
 		}
 	}
-	freezer_end(cut);
+	freezer_end(batch);
 }
 
 /* ---- changes ---- */
 
-static void close_dmabufs(struct cut *cut)
+static void close_dmabufs(struct batch *batch)
 {
-	for (size_t i = 0; i < cut->nr; i++)
-		kfd_close_dmabufs(&cut->processes[i].gpu.state);
+	for (size_t i = 0; i < batch->nr; i++)
+		kfd_close_dmabufs(&batch->processes[i].gpu.state);
 }
 
-/* Without /dev/kfd it has only the mark, by which others know that it is suspended. */
-static int vram_give_up(struct process *process)
+/* A process without /dev/kfd gets only the mark, by which others know that it is suspended. */
+static int free_vram(struct process *process)
 {
 	int err = inject_begin(&process->inject);
 
@@ -330,28 +330,28 @@ static int vram_give_up(struct process *process)
 	return err ? err : inject_end(&process->inject);
 }
 
-/* Who cannot make calls is refused while nothing has changed. From here on processes stay stopped. */
-static int cut_try(struct cut *cut)
+/* A process that cannot make calls is refused while nothing has changed. From here on all stay stopped. */
+static int try_calls(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
-		err = freezer_look_at_thread(cut, process);
+		err = freezer_look_at_thread(batch, process);
 		process->head.was_stopped = hold_is_stopped(&process->hold);
 		if (!err)
 			err = record_set(process, PHASE_TRYING);
 	}
 	if (!err)
-		err = freezer_stop_for_calls(cut);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = calls_try(&cut->processes[i]);
-	freezer_end(cut);
+		err = freezer_stop_for_calls(batch);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = calls_try(&batch->processes[i]);
+	freezer_end(batch);
 	return err;
 }
 
-/* Whoever has stopped it by a signal lets it run by one. */
+/* A process that a signal has stopped is continued by one. */
 static int check_hold(const struct record_head *head)
 {
 	if (!head->by_stop || !head->report.is_held_by_signal)
@@ -362,70 +362,70 @@ static int check_hold(const struct record_head *head)
 		    head->pid);
 }
 
-/* None is suspended before all are: what is in the middle is taken back together. */
-static int cut_change(struct cut *cut)
+/* None is suspended before all are: those in the middle are resumed together. */
+static int free_all(struct batch *batch)
 {
-	int err = freezer_stop_for_calls(cut);
+	int err = freezer_stop_for_calls(batch);
 
 	if (err) {
-		freezer_end(cut);
+		freezer_end(batch);
 		return err;
 	}
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = vram_give_up(&cut->processes[i]);
-	freezer_freeze(cut);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = check_hold(&cut->processes[i].head);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = record_set(&cut->processes[i], PHASE_SUSPENDED);
-	freezer_end(cut);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = free_vram(&batch->processes[i]);
+	freezer_freeze(batch);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = check_hold(&batch->processes[i].head);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = record_set(&batch->processes[i], PHASE_SUSPENDED);
+	freezer_end(batch);
 	return err;
 }
 
-/* Likewise. Nobody is locked before all are. */
-static int cut_lock(struct cut *cut)
+/* Likewise: none is locked before all are. */
+static int lock_all(struct batch *batch)
 {
-	int err = freezer_stop_for_calls(cut);
+	int err = freezer_stop_for_calls(batch);
 
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = calls_end_marked(&cut->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = calls_end_marked(&batch->processes[i]);
 	if (!err)
-		freezer_freeze(cut);
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		err = record_set(&cut->processes[i], PHASE_LOCKED);
-	freezer_end(cut);
-	close_dmabufs(cut);
+		freezer_freeze(batch);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = record_set(&batch->processes[i], PHASE_LOCKED);
+	freezer_end(batch);
+	close_dmabufs(batch);
 	return err;
 }
 
-static int cut_save(struct cut *cut, int dir)
+static int save_all(struct batch *batch, int dir)
 {
-	const char *name = cut->processes[0].head.dir;
-	int err = datadir_check_room(name, dir, cut_bytes(cut));
+	const char *name = batch->processes[0].head.dir;
+	int err = datadir_check_room(name, dir, batch_data_bytes(batch));
 
 	if (err)
 		return err;
 	criu_use_image_dir(dir);
-	err = cut_copy(cut, name, true);
+	err = batch_copy(batch, name, true);
 	criu_use_image_dir(-1);
-	close_dmabufs(cut);
-	/* Contents that are not on the disk yet are no reason to free the others. */
+	close_dmabufs(batch);
+	/* No buffer is freed before the data of all are on the disk. */
 	if (!err && syncfs(dir))
 		err = fail(-errno, "%s: cannot be written: %m", name);
 	return err;
 }
 
-static int cut_ask(struct cut *cut, const struct task_files *files)
+static int read_and_plan(struct batch *batch, const struct task_files *files)
 {
-	struct share_request request = { .files = files, .machine = cut->machine };
-	int err = share_begin(&request, &cut->driver);
+	struct share_request request = { .files = files, .machine = batch->machine };
+	int err = share_begin(&request, &batch->driver);
 
 	if (!err)
-		err = stop_and_ask(cut, files);
-	return err ? err : plan_all(cut, &request);
+		err = read_states(batch, files);
+	return err ? err : plan_all(batch, &request);
 }
 
-static int cut_prepare(struct cut *cut, const struct suspend_target *target, const char *dir, bool are_locked,
+static int prepare(struct batch *batch, const struct suspend_target *target, const char *dir, bool are_locked,
 		       struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
@@ -437,35 +437,35 @@ static int cut_prepare(struct cut *cut, const struct suspend_target *target, con
 	if (!err)
 		err = datadir_make_run();
 	if (!err)
-		err = are_locked ? take_all_locked(cut, target, &datadir) : stop_all(cut, target, &datadir);
+		err = are_locked ? seize_all_locked(batch, target, &datadir) : stop_all(batch, target, &datadir);
 	if (!err)
 		err = datadir_make(&datadir, &fd);
 	if (!err)
-		err = cut_collect_files(cut, &files);
+		err = collect_files(batch, &files);
 	if (!err)
 		err = losses_note(&files, &losses);
 	if (!err)
-		err = cut_ask(cut, &files);
+		err = read_and_plan(batch, &files);
 	if (!err && !are_locked)
-		err = cut_try(cut);
-	times->stopped = monotonic_seconds() - cut->began;
+		err = try_calls(batch);
+	times->stopped = monotonic_seconds() - batch->began;
 	if (!err)
-		err = cut_save(cut, fd);
+		err = save_all(batch, fd);
 	if (!err)
 		err = losses_check(&files, losses);
-	times->copied = monotonic_seconds() - cut->began;
+	times->copied = monotonic_seconds() - batch->began;
 	return err;
 }
 
-/* From here on memory is lost. What is freed may have other users when it is wanted back: no time-out ends that. */
-static int begin_change(struct cut *cut)
+/* From here on memory is freed. Others may use it when a resume wants it: no time-out ends that. */
+static int begin_change(struct batch *batch)
 {
 	int err = 0;
 
 	alarm(0);
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		cut->processes[i].head.was_stopped &= hold_is_stopped(&cut->processes[i].hold);
-		err = record_set(&cut->processes[i], PHASE_CHANGING);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		batch->processes[i].head.was_stopped &= hold_is_stopped(&batch->processes[i].hold);
+		err = record_set(&batch->processes[i], PHASE_CHANGING);
 	}
 	return err;
 }
@@ -473,31 +473,31 @@ static int begin_change(struct cut *cut)
 static int out(const struct suspend_target *target, const char *dir, bool are_locked, const struct settings *settings,
 	       struct suspend_result *ret)
 {
-	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	_cleanup_(batch_end) struct batch batch = batch_begin(settings);
 	int err;
 
 	alarm(target->timeout_seconds);
 	suspend_clean();
-	err = cut_read_machine(&cut);
+	err = batch_read_machine(&batch);
 	if (!err)
-		err = cut_prepare(&cut, target, dir, are_locked, &ret->times);
+		err = prepare(&batch, target, dir, are_locked, &ret->times);
 	if (!err)
-		err = begin_change(&cut);
+		err = begin_change(&batch);
 	if (err) {
 		alarm(0);
 		if (are_locked)
-			stay_locked(&cut);
+			stay_locked(&batch);
 		else
-			cut_let_go(&cut);
+			release_all(&batch);
 		return err;
 	}
-	err = cut_change(&cut);
+	err = free_all(&batch);
 	ret->is_half = are_locked && err;
-	ret->times.done = monotonic_seconds() - cut.began;
-	return err ? err : cut_report(&cut, ret);
+	ret->times.done = monotonic_seconds() - batch.began;
+	return err ? err : batch_report(&batch, ret);
 }
 
-int suspend_out(const struct suspend_target *target, const char *dir, const struct settings *settings,
+int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		struct suspend_result *ret)
 {
 	return out(target, dir, false, settings, ret);
@@ -505,32 +505,32 @@ int suspend_out(const struct suspend_target *target, const char *dir, const stru
 
 int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
 {
-	_cleanup_(cut_end) struct cut cut = cut_begin(settings);
+	_cleanup_(batch_end) struct batch batch = batch_begin(settings);
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	const struct datadir nowhere = { 0 };
 	int err;
 
 	alarm(target->timeout_seconds);
 	suspend_clean();
-	err = cut_read_machine(&cut);
+	err = batch_read_machine(&batch);
 	if (!err)
 		err = datadir_make_run();
 	if (!err)
-		err = stop_all(&cut, target, &nowhere);
+		err = stop_all(&batch, target, &nowhere);
 	if (!err)
-		err = cut_collect_files(&cut, &files);
+		err = collect_files(&batch, &files);
 	if (!err)
-		err = cut_ask(&cut, &files);
-	ret->times.stopped = monotonic_seconds() - cut.began;
+		err = read_and_plan(&batch, &files);
+	ret->times.stopped = monotonic_seconds() - batch.began;
 	if (!err)
-		err = cut_try(&cut);
+		err = try_calls(&batch);
 	if (!err)
-		err = cut_lock(&cut);
+		err = lock_all(&batch);
 	alarm(0);
 	if (err)
-		cut_let_go(&cut);
-	ret->times.done = monotonic_seconds() - cut.began;
-	return err ? err : cut_report(&cut, ret);
+		release_all(&batch);
+	ret->times.done = monotonic_seconds() - batch.began;
+	return err ? err : batch_report(&batch, ret);
 }
 
 int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,

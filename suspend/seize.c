@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A process that has a record is taken as that says: by a resume, and by a checkpoint of what is locked. */
+/* A process that has a record is seized: by a resume, and by a checkpoint of locked processes. */
 #include "suspend/internal.h"
 
-int process_find(struct process *process)
+int process_read_head(struct process *process)
 {
 	int err = record_find(process->head.pid, &process->head);
 
 	if (err)
 		return err;
-	process->was_there = record_is_alive(&process->head);
-	process->has_ended = !process->was_there;
+	process->was_alive = record_is_alive(&process->head);
+	process->has_ended = !process->was_alive;
 	if (process->has_ended)
 		record_remove(&process->head);
 	return process->has_ended ? 0 : record_check(&process->head);
@@ -26,7 +26,7 @@ static int take_kfd(struct process *process)
 	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
 }
 
-int process_take(struct process *process)
+int process_seize(struct process *process)
 {
 	int err = hold_begin(process->head.pid, true, &process->hold);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The processes of one call: what is asked of the machine and of each, and the copies of all together. */
+/* The processes that one command suspends or resumes together: what is read from the machine and of each, and the copies. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,33 +8,33 @@
 #include "pages/pages.h"
 #include "suspend/internal.h"
 
-struct cut cut_begin(const struct settings *settings)
+struct batch batch_begin(const struct settings *settings)
 {
-	struct cut ret = { .settings = settings, .began = monotonic_seconds(), .waiter.fd = -1 };
+	struct batch ret = { .settings = settings, .began = monotonic_seconds(), .waiter.fd = -1 };
 
 	driver_ask_release(DRIVER_VERSION_FILE, &ret.driver);
 	return ret;
 }
 
-int cut_read_machine(struct cut *cut)
+int batch_read_machine(struct batch *batch)
 {
-	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &cut->machine);
+	int err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &batch->machine);
 
 	return err == -ENOENT ? fail(err, "this machine has no KFD, and so no GPU that processes could use") : err;
 }
 
-bool cut_has(const struct cut *cut, pid_t pid)
+bool batch_has(const struct batch *batch, pid_t pid)
 {
-	for (size_t i = 0; i < cut->nr; i++)
-		if (cut->processes[i].head.pid == pid)
+	for (size_t i = 0; i < batch->nr; i++)
+		if (batch->processes[i].head.pid == pid)
 			return true;
 	return false;
 }
 
-int cut_add(struct cut *cut, const struct suspend_target *target)
+int batch_add(struct batch *batch, const struct suspend_target *target)
 {
 	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0, before = cut->nr;
+	size_t nr = 0, before = batch->nr;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < target->nr; i++)
@@ -50,10 +50,10 @@ int cut_add(struct cut *cut, const struct suspend_target *target)
 			.gpu = { .file = { .pid = pids[i], .fd = -1 }, .id = pids[i] },
 		};
 
-		if (!cut_has(cut, pids[i]) && (i < target->nr || process_is_alive(pids[i])))
-			err = array_add(cut->processes, cut->nr, process);
+		if (!batch_has(batch, pids[i]) && (i < target->nr || process_is_alive(pids[i])))
+			err = array_add(batch->processes, batch->nr, process);
 	}
-	return err ? err : (int)(cut->nr - before);
+	return err ? err : (int)(batch->nr - before);
 }
 
 void process_done(struct process *process)
@@ -69,14 +69,14 @@ void process_done(struct process *process)
 	free(process->fd_minors);
 }
 
-bool cut_drop_ended(struct cut *cut, const struct suspend_target *target, size_t i)
+bool batch_drop_ended(struct batch *batch, const struct suspend_target *target, size_t i)
 {
-	struct process *process = &cut->processes[i];
+	struct process *process = &batch->processes[i];
 
 	if (numbers_have(target->pids, target->nr, process->head.pid) || process_is_alive(process->head.pid))
 		return false;
 	process_done(process);
-	memmove(process, process + 1, (--cut->nr - i) * sizeof(*process));
+	memmove(process, process + 1, (--batch->nr - i) * sizeof(*process));
 	return true;
 }
 
@@ -87,17 +87,17 @@ void thawed_done(struct thawed *thawed)
 		close(thawed->watch);
 }
 
-void cut_end(struct cut *cut)
+void batch_end(struct batch *batch)
 {
-	wait_end(cut);
-	for (size_t i = 0; i < cut->nr; i++)
-		process_done(&cut->processes[i]);
-	for (size_t i = 0; i < cut->nr_thawed; i++)
-		thawed_done(&cut->thawed[i]);
-	free(cut->thawed);
-	free(cut->parents);
-	free(cut->processes);
-	topology_free(cut->machine);
+	wait_end(batch);
+	for (size_t i = 0; i < batch->nr; i++)
+		process_done(&batch->processes[i]);
+	for (size_t i = 0; i < batch->nr_thawed; i++)
+		thawed_done(&batch->thawed[i]);
+	free(batch->thawed);
+	free(batch->parents);
+	free(batch->processes);
+	topology_free(batch->machine);
 }
 
 static int add_fd(struct process *process, int number)
@@ -128,10 +128,10 @@ static int find_fds(struct process *process)
 	return err;
 }
 
-int process_look(struct cut *cut, struct process *process)
+int process_look(struct batch *batch, struct process *process)
 {
 	struct gpu_process *gpu = &process->gpu;
-	int err = kfd_state_nodes(cut->machine, gpu->file.pid, &gpu->state, &gpu->nodes);
+	int err = kfd_state_nodes(batch->machine, gpu->file.pid, &gpu->state, &gpu->nodes);
 
 	if (!err)
 		err = kfd_state_minors(gpu->file.pid, &gpu->state, gpu->nodes, &gpu->minors);
@@ -140,8 +140,8 @@ int process_look(struct cut *cut, struct process *process)
 
 /* ---- copies ---- */
 
-/* Only what goes, and is there, has contents to copy: what is another's is left alone. */
-static void choose_contents(struct process *process)
+/* Only buffers that are freed, and are allocated now, have data to copy. */
+static void choose_data(struct process *process)
 {
 	struct kfd_state *state = &process->gpu.state;
 
@@ -150,54 +150,54 @@ static void choose_contents(struct process *process)
 			process->goes[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
 }
 
-int cut_list(struct cut *cut, struct gpu_process ***ret, size_t *ret_nr)
+int batch_list_kfd(struct batch *batch, struct gpu_process ***ret, size_t *ret_nr)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++)
-		if (process_has_kfd(&cut->processes[i]))
-			err = array_add(*ret, *ret_nr, &cut->processes[i].gpu);
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (process_has_kfd(&batch->processes[i]))
+			err = array_add(*ret, *ret_nr, &batch->processes[i].gpu);
 	return err;
 }
 
-uint64_t cut_bytes(struct cut *cut)
+uint64_t batch_data_bytes(struct batch *batch)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < cut->nr; i++) {
-		choose_contents(&cut->processes[i]);
-		bytes += pages_bytes(&cut->processes[i].gpu);
+	for (size_t i = 0; i < batch->nr; i++) {
+		choose_data(&batch->processes[i]);
+		bytes += pages_bytes(&batch->processes[i].gpu);
 	}
 	return bytes;
 }
 
-int cut_copy(struct cut *cut, const char *dir, bool out)
+int batch_copy(struct batch *batch, const char *dir, bool out)
 {
 	_cleanup_free_ struct gpu_process **list = NULL;
 	struct content_tally tally = { 0 };
 	size_t nr = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < cut->nr; i++) {
-		struct process *process = &cut->processes[i];
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
 
-		choose_contents(process);
-		if (process_has_kfd(process) && (out || process_is_to_be_made(process)) && !strcmp(process->head.dir, dir))
+		choose_data(process);
+		if (process_has_kfd(process) && (out || process_needs_memory(process)) && !strcmp(process->head.dir, dir))
 			err = array_add(list, nr, &process->gpu);
 	}
 	if (err || !nr)
 		return err;
-	return out ? pages_dump(list, nr, cut->settings, &tally) : pages_fill(list, nr, cut->settings, &tally);
+	return out ? pages_dump(list, nr, batch->settings, &tally) : pages_fill(list, nr, batch->settings, &tally);
 }
 
-int cut_report(const struct cut *cut, struct suspend_result *ret)
+int batch_report(const struct batch *batch, struct suspend_result *ret)
 {
-	ret->reports = calloc(cut->nr + 1, sizeof(*ret->reports));
+	ret->reports = calloc(batch->nr + 1, sizeof(*ret->reports));
 	if (!ret->reports)
 		return -ENOMEM;
-	for (; ret->nr < cut->nr; ret->nr++) {
-		ret->reports[ret->nr] = cut->processes[ret->nr].head.report;
-		ret->reports[ret->nr].had_ended = cut->processes[ret->nr].has_ended;
+	for (; ret->nr < batch->nr; ret->nr++) {
+		ret->reports[ret->nr] = batch->processes[ret->nr].head.report;
+		ret->reports[ret->nr].had_ended = batch->processes[ret->nr].has_ended;
 	}
 	return 0;
 }
