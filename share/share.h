@@ -93,8 +93,18 @@ void share_table_free(struct share_table *table);
 /* In a task that cannot be restored, so that nobody waits for its buffers. */
 void share_table_fail(struct share_table *table);
 
+/* Says how many tasks take part. 0, or -EBADMSG after fail() when another task has said otherwise. */
+int share_table_begin(struct share_table *table, uint32_t nr_sharers);
+
 /* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after fail(). */
 int share_table_check(const struct share_table *table);
+
+/*
+ * The same without tasks, for whoever only looks at images: first what each process owns, then each buffer that an image
+ * names, 0: none; then share_table_check(). 0, or -EBADMSG after fail(), for a buffer once.
+ */
+int share_check_owned(struct share_table *table, const struct gpu_process *image);
+int share_check_named(struct share_table *table, uint32_t buffer);
 
 /* A GPU of a restored process, here and at dump. */
 struct gpu {

@@ -51,21 +51,29 @@ static int place_of(int token, size_t index)
 	return token * (int)BUNDLE_MAX + (int)index + 1;
 }
 
+static int publish(struct share_table *table, uint32_t buffer, int place)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong(&table->place[buffer], &none, place))
+		return 0;
+	return fail(-EBADMSG, "buffer %u of the images has two owners", buffer);
+}
+
+static int fail_no_owner(uint32_t buffer)
+{
+	return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
+}
+
 int share_batch_publish(struct share_batch *batch, struct share_table *table)
 {
-	int token = batch->nr ? criu_keep_files(batch->dmabufs, batch->nr) : 0;
+	int token = batch->nr ? criu_keep_files(batch->dmabufs, batch->nr) : 0, err = token < 0 ? token : 0;
 
-	if (token < 0)
-		return token;
-	for (size_t i = 0; i < batch->nr; i++) {
-		uint32_t buffer = batch->buffers[i];
-		int none = 0;
-
-		if (!atomic_compare_exchange_strong(&table->place[buffer], &none, place_of(token, i)))
-			return fail(-EBADMSG, "buffer %u of the images has two owners", buffer);
-	}
-	batch->nr = 0;
-	return 0;
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		err = publish(table, batch->buffers[i], place_of(token, i));
+	if (!err)
+		batch->nr = 0;
+	return err;
 }
 
 int share_batch_add(struct share_batch *batch, struct share_table *table, uint32_t buffer, int dmabuf_fd)
@@ -93,7 +101,7 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 			return -ECANCELED;
 		}
 		if (all_published)
-			return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
+			return fail_no_owner(buffer);
 		if (monotonic_seconds() > end)
 			return fail(-ETIMEDOUT, "buffer %u, which the process shares, was not created within %d s: %u of %u "
 				    "processes have created theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
@@ -149,6 +157,29 @@ int share_table_check(const struct share_table *table)
 
 	if (nr_attached == nr_sharers && atomic_load(&table->nr_files) == atomic_load(&table->nr_filled))
 		return 0;
-	return fail(-EBADMSG, "only %u of %u processes that share buffers have them again",
-		    nr_attached, nr_sharers);
+	return fail(-EBADMSG, "%u processes share buffers, and %u are there with all that they share", nr_sharers, nr_attached);
+}
+
+/* ---- images alone ---- */
+
+int share_check_owned(struct share_table *table, const struct gpu_process *image)
+{
+	const struct kfd_state *state = &image->state;
+	int err = image->nr_sharers ? share_table_begin(table, image->nr_sharers) : 0;
+
+	for (size_t i = 0; i < state->nr_bos; i++)
+		if (state->bos[i].share.buffer && kfd_state_owns(state, i))
+			err = publish(table, state->bos[i].share.buffer, place_of(0, 0)) ?: err;
+	if (image->nr_sharers)
+		atomic_fetch_add(&table->nr_attached, 1);
+	return err;
+}
+
+int share_check_named(struct share_table *table, uint32_t buffer)
+{
+	if (!buffer || atomic_load(&table->place[buffer]))
+		return 0;
+	/* Once is enough. */
+	publish(table, buffer, place_of(0, 0));
+	return fail_no_owner(buffer);
 }

@@ -17,9 +17,6 @@ struct share_table {
 	atomic_int place[IMAGE_MAX_NUMBER + 1]; /* of its dma-buf */
 };
 
-/* Says how many tasks take part. 0, or -EBADMSG after fail() when another task has said otherwise. */
-int share_table_begin(struct share_table *table, uint32_t nr_sharers);
-
 /* Buffers that a task is about to publish; {} to begin with. */
 struct share_batch {
 	size_t nr;

@@ -13,6 +13,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "content/content.h"
+#include "share/share.h"
 #include "tool/commands.h"
 #include "tool/images.h"
 
@@ -355,78 +356,52 @@ static void verify_file(struct verify *v, const struct image_file *file)
 		damaged(v, file->name, "belongs to gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
-/* ---- what images say of each other: each shared buffer has one owner, and all that belongs together is there ---- */
+/* ---- what images say of each other ---- */
 
-/* The file names a buffer, or 0. Each that has no owner is said once. */
-static void verify_owner(struct verify *v, const struct image_file *file, uint32_t buffer,
-			const struct image_file **owners)
+/* What the plugin has said in vain, of the file. */
+static void failed(struct verify *v, const struct image_file *file, int err)
 {
-	if (!buffer || owners[buffer])
-		return;
-	damaged(v, file->name, "has buffer %u of another process, and no image has its data", buffer);
-	owners[buffer] = file;
+	if (err)
+		problem(v, file->name, NULL, err, "%s", fail_text());
+	fail_clear();
 }
 
-/* Each shared buffer has one owner. */
-static void check_owners(struct verify *v)
+/* As the tasks of a restore tell each other: all that is owned, then what is named. And whether all of their files are there. */
+static void check_sharing(struct verify *v)
 {
-	/* By number of the buffer: whose image has its contents. */
-	_cleanup_free_ const struct image_file **owners = calloc(IMAGE_MAX_NUMBER + 1, sizeof(*owners));
+	struct share_table *table = share_table_new();
+	const struct image_file *first = NULL, *end = v->images->files + v->images->nr;
+	size_t nr_files = 0, nr_wanted = 0;
 
-	if (!owners)
+	if (!table) {
 		problem(v, v->images->path, NULL, -ENOMEM, "out of memory");
-	for (size_t i = 0; owners && i < v->images->nr; i++) {
-		const struct image_file *file = &v->images->files[i];
-
-		for (size_t j = 0; file->kfd && j < file->kfd->state.nr_bos; j++) {
-			uint32_t buffer = file->kfd->state.bos[j].share.buffer;
-
-			if (!buffer || !kfd_state_owns(&file->kfd->state, j))
-				continue;
-			if (owners[buffer])
-				damaged(v, owners[buffer]->name, "owns buffer %u, and so does %s", buffer, file->name);
-			owners[buffer] = file;
-		}
+		return;
 	}
-	for (size_t i = 0; owners && i < v->images->nr; i++) {
-		const struct image_file *file = &v->images->files[i];
+	for (const struct image_file *file = v->images->files; file < end; file++) {
+		const struct gpu_process *kfd = file->kfd;
 
-		for (size_t j = 0; file->kfd && j < file->kfd->state.nr_bos; j++)
-			verify_owner(v, file, file->kfd->state.bos[j].share.buffer, owners);
-		for (size_t j = 0; file->render && j < file->render->objects.nr_handles; j++)
-			verify_owner(v, file, file->render->objects.handles[j].buffer, owners);
+		nr_files += file->is.kind == IMAGE_RENDER || (kfd && !kfd->no_kfd);
+		nr_wanted += kfd && kfd->nr_sharers ? kfd->nr_files : 0;
+		if (!first && ((kfd && kfd->nr_sharers) || file->dmabuf))
+			first = file;
+		if (kfd)
+			failed(v, file, share_check_owned(table, kfd));
+		else if (file->dmabuf)
+			failed(v, file, share_table_begin(table, file->dmabuf->nr_sharers));
+	}
+	for (const struct image_file *file = v->images->files; file < end; file++) {
+		for (size_t i = 0; file->kfd && i < file->kfd->state.nr_bos; i++)
+			failed(v, file, share_check_named(table, file->kfd->state.bos[i].share.buffer));
+		for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
+			failed(v, file, share_check_named(table, file->render->objects.handles[i].buffer));
 		if (file->dmabuf)
-			verify_owner(v, file, file->dmabuf->buffer, owners);
+			failed(v, file, share_check_named(table, file->dmabuf->buffer));
 	}
-}
-
-/* All processes that share are there, with all their device files. */
-static void check_sharers(struct verify *v)
-{
-	size_t nr = 0, nr_files = 0, nr_wanted = 0;
-	const char *first = NULL;
-
-	for (size_t i = 0; i < v->images->nr; i++) {
-		const struct image_file *file = &v->images->files[i];
-
-		nr_files += file->is.kind == IMAGE_RENDER || (file->kfd && !file->kfd->no_kfd);
-		if (!file->kfd || !file->kfd->nr_sharers)
-			continue;
-		nr++;
-		nr_wanted += file->kfd->nr_files;
-		first = first ? first : file->name;
-	}
+	if (first)
+		failed(v, first, share_table_check(table));
 	if (nr_wanted > nr_files)
-		damaged(v, first, "is of processes with %zu device files, and there are images of %zu", nr_wanted,
-			nr_files);
-	for (size_t i = 0; i < v->images->nr; i++) {
-		const struct image_file *file = &v->images->files[i];
-		uint32_t said = file->kfd ? file->kfd->nr_sharers : file->dmabuf ? file->dmabuf->nr_sharers : 0;
-
-		if (said && said != nr)
-			damaged(v, file->name, "is of a dump in which %u processes share buffers, and there are %zu of them",
-				said, nr);
-	}
+		damaged(v, first->name, "is of processes with %zu device files, and there are images of %zu", nr_wanted, nr_files);
+	share_table_free(table);
 }
 
 /* ---- criu's list of files, which has the device files ---- */
@@ -504,8 +479,7 @@ int command_verify(const struct arguments *arguments)
 	print_array("problems");
 	for (size_t i = 0; i < images.nr; i++)
 		verify_file(&v, &images.files[i]);
-	check_owners(&v);
-	check_sharers(&v);
+	check_sharing(&v);
 	check_criu_files(&v);
 	check_contents(&v);
 	print_end();

@@ -201,4 +201,45 @@ FIXTURE_TEST(all_have_to_come)
 	assert_int_equal(share_table_check(table), -EBADMSG);
 }
 
+/* ---- images alone ---- */
+
+static struct gpu_process image_with(struct bo *bos, uint32_t nr_bos, uint32_t nr_sharers)
+{
+	return (struct gpu_process){ .nr_sharers = nr_sharers, .state = { .bos = bos, .nr_bos = nr_bos } };
+}
+
+static struct bo vram(uint32_t buffer, enum kfd_bo_kind kind)
+{
+	return (struct bo){ .alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM, .share = { .buffer = buffer, .kind = kind } };
+}
+
+FIXTURE_TEST(images_alone_are_checked_as_in_a_restore)
+{
+	struct share_table *table = *unit_state;
+	struct bo bos[] = { vram(1, KFD_BO_OWN), vram(2, KFD_BO_GEM), vram(0, KFD_BO_OWN), vram(3, KFD_BO_IMPORT) };
+	struct gpu_process image = image_with(bos, ARRAY_SIZE(bos), NR_SHARERS);
+
+	assert_int_equal(share_check_owned(table, &image), 0);
+	for (uint32_t buffer = 0; buffer < 3; buffer++)
+		assert_int_equal(share_check_named(table, buffer), 0);
+	assert_int_equal(share_check_named(table, 3), -EBADMSG);
+	assert_non_null(strstr(log_text, "buffer 3, which the process shares, has no owner in the images"));
+	assert_int_equal(share_check_named(table, 3), 0);
+	assert_int_equal(share_table_check(table), -EBADMSG);
+}
+
+/* The others of that image are known all the same. */
+FIXTURE_TEST(two_images_with_one_buffer_are_found)
+{
+	struct bo first = vram(1, KFD_BO_OWN), second[] = { vram(1, KFD_BO_OWN), vram(2, KFD_BO_OWN) };
+	struct gpu_process one = image_with(&first, 1, NR_SHARERS), other = image_with(second, 2, NR_SHARERS);
+
+	assert_int_equal(share_check_owned(*unit_state, &one), 0);
+	assert_int_equal(share_check_owned(*unit_state, &other), -EBADMSG);
+	assert_non_null(strstr(log_text, "buffer 1 of the images has two owners"));
+	assert_int_equal(share_check_named(*unit_state, 2), 0);
+	other.nr_sharers++;
+	assert_int_equal(share_check_owned(*unit_state, &other), -EBADMSG);
+}
+
 UNIT_MAIN(NULL, NULL)
