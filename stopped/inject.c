@@ -32,11 +32,11 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "stopped/hold.h"
 #include "stopped/inject.h"
+#include "stopped/memory.h"
 #include "amdgpu_plugin_util.h"
 
 #define CODE_SEGMENT_64 0x33 /* of the kernel's ABI */
@@ -49,29 +49,12 @@
 
 /* ---- memory ---- */
 
-static int transfer(pid_t tid, uint64_t address, void *data, size_t size, bool put)
-{
-	struct iovec local = { data, size }, remote = { (void *)(uintptr_t)address, size };
-	ssize_t n = put ? process_vm_writev(tid, &local, 1, &remote, 1, 0)
-			: process_vm_readv(tid, &local, 1, &remote, 1, 0);
-
-	if (n == (ssize_t)size)
-		return 0;
-	return fail(n < 0 ? -errno : -EFAULT, "task %d: cannot %s its memory at %#" PRIx64 ": %m", tid,
-		    put ? "write" : "read", address);
-}
-
-int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
+int inject_write(const struct inject *inject, size_t at, const void *data, size_t size)
 {
 	if (size > INJECT_ROOM || at > INJECT_ROOM - size)
 		return fail(-E2BIG, "task %d: %zu bytes at %zu are too many for an injected call", inject->tid, size,
 			    at);
-	return transfer(inject->tid, inject->memory + at, (void *)(uintptr_t)data, size, true);
-}
-
-int inject_get(const struct inject *inject, size_t at, void *data, size_t size)
-{
-	return transfer(inject->tid, inject->memory + at, data, size, false);
+	return memory_write(inject->tid, inject->memory + at, data, size);
 }
 
 static int fill_stack(const struct inject *inject)
@@ -80,7 +63,7 @@ static int fill_stack(const struct inject *inject)
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		words[i] = inject->instruction;
-	return transfer(inject->tid, inject->memory + STACK, words, sizeof(words), true);
+	return memory_write(inject->tid, inject->memory + STACK, words, sizeof(words));
 }
 
 /* ---- looking ---- */
@@ -111,7 +94,7 @@ static int find_instruction(pid_t tid, uint64_t *ret)
 
 	if (find_vdso(tid, &start, &size)) {
 		code = malloc(size);
-		err = code ? transfer(tid, start, code, size, false) : -ENOMEM;
+		err = code ? memory_read(tid, start, code, size) : -ENOMEM;
 		found = err ? NULL : memmem(code, size, syscall_code, sizeof(syscall_code));
 	}
 	if (err)
@@ -145,14 +128,14 @@ static int get_rseq(pid_t tid, struct inject_thread *ret)
 	if (ptrace(GET_RSEQ, tid, sizeof(rseq), &rseq) < 0 || !rseq.address)
 		return 0;
 	ret->rseq_at = rseq.address + 8;
-	return transfer(tid, ret->rseq_at, &ret->rseq_cs, sizeof(ret->rseq_cs), false);
+	return memory_read(tid, ret->rseq_at, &ret->rseq_cs, sizeof(ret->rseq_cs));
 }
 
-int inject_look(pid_t tid, struct inject *ret)
+int inject_look(pid_t tid, int kfd, struct inject *ret)
 {
 	int err;
 
-	*ret = (struct inject){ .tid = tid };
+	*ret = (struct inject){ .tid = tid, .kfd = kfd };
 	err = get_registers(tid, &ret->own.regs);
 	if (!err && ptrace(PTRACE_GETSIGMASK, tid, sizeof(ret->own.blocked), &ret->own.blocked))
 		err = fail(errno_or_eio(), "task %d: cannot get its signals: %m", tid);
@@ -297,22 +280,27 @@ static int call_once(struct inject *inject, long nr, const uint64_t args[6], int
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
 {
+	int64_t result = -512;
 	int err = 0;
 
-	*ret = -512;
-	for (int i = 0; !err && is_interrupted(*ret) && i < CALL_ATTEMPTS; i++)
-		err = call_once(inject, nr, args, ret);
-	return err;
+	for (int i = 0; !err && is_interrupted(result) && i < CALL_ATTEMPTS; i++)
+		err = call_once(inject, nr, args, &result);
+	inject->is_lost |= err;
+	if (err)
+		return err;
+	if (ret)
+		*ret = result;
+	return result < 0 && result > -4096 ? (int)result : 0;
 }
 
-int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
+int inject_kfd(struct inject *inject, unsigned long op, void *args)
 {
-	const uint64_t call[6] = { (uint64_t)fd, op, inject->memory };
-	int err = inject_put(inject, 0, args, _IOC_SIZE(op));
+	const uint64_t call[6] = { (uint64_t)inject->kfd, op, inject->memory };
+	int err = inject_write(inject, 0, args, _IOC_SIZE(op));
 
 	if (!err)
-		err = inject_call(inject, SYS_ioctl, call, ret);
-	return err ? err : inject_get(inject, 0, args, _IOC_SIZE(op));
+		err = inject_call(inject, SYS_ioctl, call, NULL);
+	return err ? err : memory_read(inject->tid, inject->memory, args, _IOC_SIZE(op));
 }
 
 static int map_memory(struct inject *inject)
@@ -324,9 +312,7 @@ static int map_memory(struct inject *inject)
 	int err = inject_call(inject, SYS_mmap, args, &address);
 
 	if (err)
-		return err;
-	if (address < 0)
-		return inject_fail(inject, (int)address, "map memory in it");
+		return inject_fail(inject, err, "map memory in it");
 	inject->memory = (uint64_t)address;
 	return 0;
 }
@@ -365,16 +351,15 @@ static int enter_stop(struct inject *inject)
 int inject_end(struct inject *inject)
 {
 	const uint64_t args[6] = { inject->memory, INJECT_MEMORY };
-	int64_t result = 0;
 	int err = 0;
 
 	if (inject->memory) {
 		inject->memory = 0; /* no stack there any more */
-		err = inject_call(inject, SYS_munmap, args, &result);
+		err = inject_call(inject, SYS_munmap, args, NULL);
+		err = inject->is_lost ? err : 0;
 	}
 	if (!err && inject->own.rseq_at)
-		err = transfer(inject->tid, inject->own.rseq_at, &inject->own.rseq_cs, sizeof(inject->own.rseq_cs),
-			       true);
+		err = memory_write(inject->tid, inject->own.rseq_at, &inject->own.rseq_cs, sizeof(inject->own.rseq_cs));
 	if (!err)
 		err = set_registers(inject->tid, &inject->own.regs);
 	if (!err)

@@ -19,12 +19,15 @@ struct inject_thread {
 		rseq_cs; /* where the thread says what must not be interrupted, and what it says; 0: nowhere */
 };
 
+/* A stopped process that is made to call. */
 struct inject {
-	pid_t tid;
+	pid_t tid; /* of its first thread */
+	int kfd;   /* the number of its descriptor of /dev/kfd */
 	struct inject_thread own;
 	uint64_t instruction; /* address of one that makes a system call */
 	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
 	bool is_changed;      /* the thread has not all that is its own: inject_end() gives it that */
+	bool is_lost;	      /* a call was not made, or did not return: no more can follow */
 	/* For the caller, after inject_look(): asked each INJECT_ASK_SECONDS in which a call does not come back. */
 	void (*ask)(void *arg);
 	void *arg;
@@ -50,7 +53,7 @@ struct inject {
 #define INJECT_OPTIONS PTRACE_O_TRACESYSGOOD
 
 /* Looks at the thread, changes nothing. -EOPNOTSUPP for one that runs 32-bit code, or without a vDSO. */
-int inject_look(pid_t tid, struct inject *ret);
+int inject_look(pid_t tid, int kfd, struct inject *ret);
 
 /*
  * After inject_look(), of a thread that a tracer may have left in the middle of it all: @own is what that one had seen
@@ -61,15 +64,18 @@ bool inject_adopt(struct inject *inject, const struct inject_thread *own);
 /* Blocks signals, and maps the memory. After an error the thread has all that it had, as after inject_end(). */
 int inject_begin(struct inject *inject);
 
-/* Makes a call; *ret: what it returned, -errno for its failure, which has no message. Interrupted ones are repeated. */
+/*
+ * Makes a call; *ret: what it returned (NULL: not asked for). Interrupted ones are repeated. -errno of the call itself has no
+ * message; when the call could not be made, inject->is_lost is set after fail(). So fail() of a caller, which keeps the first
+ * message, is right for both.
+ */
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret);
 
-/* Puts bytes into the memory at @at (INJECT_DATA and above), or gets them; the address is inject->memory + @at. */
-int inject_put(const struct inject *inject, size_t at, const void *data, size_t size);
-int inject_get(const struct inject *inject, size_t at, void *data, size_t size);
+/* The same for an ioctl of its /dev/kfd; @args, of the size that @op says, are copied into the memory and back. */
+int inject_kfd(struct inject *inject, unsigned long op, void *args);
 
-/* The ioctl @op of the task's file @fd; @args, of the size that @op says, go there and come back. */
-int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret);
+/* Writes bytes into the memory at @at (INJECT_DATA and above); the address is inject->memory + @at. */
+int inject_write(const struct inject *inject, size_t at, const void *data, size_t size);
 
 /* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise it. */
 int inject_fail(const struct inject *inject, int err, const char *what);

@@ -10,6 +10,10 @@
 
 #include "kernel/kernel.h"
 
+/* Reads or writes memory of a stopped process, which the caller may trace. 0, or -errno after fail(). */
+int memory_read(pid_t pid, uint64_t address, void *data, size_t size);
+int memory_write(pid_t pid, uint64_t address, const void *data, size_t size);
+
 /*
  * Gives a stopped task, which the caller may trace, pages of its own in the parts of @ranges that it may write: what a
  * write of it would do, with the same contents. 0 or -errno of the first page for which that failed, no message; the

@@ -20,6 +20,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "stopped/inject.h"
+#include "stopped/memory.h"
 #include "stopped/recreate.h"
 
 #define ROLL_SECONDS 10 /* in which a queue has to take a step */
@@ -59,7 +60,6 @@ struct before {
 
 struct again {
 	pid_t pid;
-	int memory; /* of the process */
 	int kfd;    /* its file of /dev/kfd, a number there */
 	struct device_vma *vmas;
 	size_t nr_vmas;
@@ -70,31 +70,9 @@ struct again {
 	struct sdma_slots slots;
 };
 
-/* ---- the process' memory ---- */
-
-static int get(const struct again *again, uint64_t address, void *data, size_t size)
+static int write_word(const struct again *again, uint64_t address, uint64_t word)
 {
-	ssize_t got = pread(again->memory, data, size, (off_t)address);
-
-	if (got == (ssize_t)size)
-		return 0;
-	return fail(got < 0 ? -errno : -EFAULT, "pid %d: cannot read %zu bytes of a queue at %#" PRIx64 ": %m",
-		    again->pid, size, address);
-}
-
-static int put(const struct again *again, uint64_t address, const void *data, size_t size)
-{
-	ssize_t written = pwrite(again->memory, data, size, (off_t)address);
-
-	if (written == (ssize_t)size)
-		return 0;
-	return fail(written < 0 ? -errno : -EFAULT, "pid %d: cannot write %zu bytes of a queue at %#" PRIx64 ": %m",
-		    again->pid, size, address);
-}
-
-static int put_word(const struct again *again, uint64_t address, uint64_t word)
-{
-	return put(again, address, &word, sizeof(word));
+	return memory_write(again->pid, address, &word, sizeof(word));
 }
 
 /* ---- where it was ---- */
@@ -113,9 +91,12 @@ static bool is_of_runtime(const struct again *again, const struct queue_record *
 {
 	struct runtime_queue head;
 
-	if (queue->read_address - queue->write_address != RUNTIME_READ_AT - RUNTIME_WRITE_AT ||
-	    pread(again->memory, &head, sizeof(head), (off_t)(queue->write_address - RUNTIME_WRITE_AT)) != sizeof(head))
+	if (queue->read_address - queue->write_address != RUNTIME_READ_AT - RUNTIME_WRITE_AT)
 		return false;
+	if (memory_read(again->pid, queue->write_address - RUNTIME_WRITE_AT, &head, sizeof(head))) {
+		fail_clear();
+		return false;
+	}
 	return head.base == queue->ring_address && head.size == ring_packets(queue);
 }
 
@@ -144,9 +125,9 @@ static int set_aside(const struct again *again, const struct queue_record *queue
 	int err = find_doorbell(again, queue, &before->doorbell);
 
 	if (!err)
-		err = get(again, queue->read_address, &before->read, sizeof(before->read));
+		err = memory_read(again->pid, queue->read_address, &before->read, sizeof(before->read));
 	if (!err)
-		err = get(again, queue->write_address, &before->write, sizeof(before->write));
+		err = memory_read(again->pid, queue->write_address, &before->write, sizeof(before->write));
 	if (err)
 		return err;
 	/* The GPU may be slow to write the index: the place in the ring is exact. */
@@ -160,12 +141,12 @@ static int set_aside(const struct again *again, const struct queue_record *queue
 	before->ring = malloc(queue->ring_size);
 	if (!before->ring)
 		return -ENOMEM;
-	err = get(again, queue->ring_address, before->ring, queue->ring_size);
+	err = memory_read(again->pid, queue->ring_address, before->ring, queue->ring_size);
 	if (!err && is_compute(queue) && before->read == before->write && is_of_runtime(again, queue))
 		before->lowered = before->read & ~(ring_packets(queue) - 1);
 	if (!err)
-		err = put_word(again, queue->read_address, 0);
-	return err ? err : put_word(again, queue->write_address, 0);
+		err = write_word(again, queue->read_address, 0);
+	return err ? err : write_word(again, queue->write_address, 0);
 }
 
 /* ---- made ---- */
@@ -189,15 +170,12 @@ static int create(struct again *again, const struct mes_step *step)
 		.ctl_stack_size = queue->mqd_stack_size,
 	};
 	uint32_t doorbell;
-	int64_t result = 0;
 	int err = step->is_placeholder ? 0 : sdma_slots_let_go(&again->slots, queue);
 
 	if (!err)
-		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_CREATE_QUEUE, &args, &result);
+		err = inject_kfd(&again->inject, AMDKFD_IOC_CREATE_QUEUE, &args);
 	if (err)
-		return err;
-	if (result)
-		return fail((int)result, "pid %d: queue %u on gpu %#x cannot be recreated: %m (CREATE_QUEUE)",
+		return fail(err, "pid %d: queue %u on gpu %#x cannot be recreated: %m (CREATE_QUEUE)",
 			    again->pid, step->number, queue->gpu_id);
 	doorbell = kfd_doorbell(args.doorbell_offset);
 	if (args.queue_id == step->number && (step->is_placeholder || doorbell == queue->doorbell))
@@ -219,13 +197,12 @@ static int create_all(struct again *again)
 		err = create(again, &steps[i]);
 	for (size_t i = 0; !err && i < nr; i++) {
 		struct kfd_ioctl_destroy_queue_args args = { .queue_id = steps[i].number };
-		int64_t result = 0;
 
 		if (!steps[i].is_placeholder)
 			continue;
-		err = inject_ioctl(&again->inject, again->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args, &result);
-		if (!err && result)
-			err = fail((int)result, "pid %d: queue %u, which held a number, cannot be ended: %m", again->pid,
+		err = inject_kfd(&again->inject, AMDKFD_IOC_DESTROY_QUEUE, &args);
+		if (err)
+			err = fail(err, "pid %d: queue %u, which held a number, cannot be ended: %m", again->pid,
 				   steps[i].number);
 	}
 	return err;
@@ -236,15 +213,12 @@ static int create_all(struct again *again)
 static int ring_doorbell(struct again *again, const struct before *before, uint64_t value)
 {
 	const uint64_t args[6] = { ARCH_GET_GS, before->doorbell }, own = again->inject.own.regs.gs_base;
-	int64_t result = 0;
 	int err;
 
 	again->inject.own.regs.gs_base = value;
-	err = inject_call(&again->inject, SYS_arch_prctl, args, &result);
+	err = inject_call(&again->inject, SYS_arch_prctl, args, NULL);
 	again->inject.own.regs.gs_base = own;
-	return err || !result ? err
-			      : fail((int)result, "pid %d: cannot ring the doorbell at %#" PRIx64 ": %m", again->pid,
-				     before->doorbell);
+	return err ? fail(err, "pid %d: cannot ring the doorbell at %#" PRIx64 ": %m", again->pid, before->doorbell) : 0;
 }
 
 /* Until the word is @value, or less by @most. */
@@ -256,7 +230,7 @@ static int wait_for_word(const struct again *again, const struct queue_record *q
 	int err;
 
 	for (;;) {
-		err = get(again, address, &word, sizeof(word));
+		err = memory_read(again->pid, address, &word, sizeof(word));
 		if (err || value - word <= most)
 			return err;
 		if (monotonic_seconds() > end)
@@ -282,11 +256,11 @@ static int roll_packets(struct again *again, const struct queue_record *queue, c
 	for (uint64_t i = 0; i < to - from; i++)
 		packets[i].header = PACKET_HEADER;
 	packets[to - from - 1].completion = signal_at;
-	err = put(again, signal_at, &signal, sizeof(signal));
+	err = memory_write(again->pid, signal_at, &signal, sizeof(signal));
 	if (!err)
-		err = put(again, queue->ring_address + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
+		err = memory_write(again->pid, queue->ring_address + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
 	if (!err)
-		err = put_word(again, queue->write_address, to);
+		err = write_word(again, queue->write_address, to);
 	if (!err)
 		err = ring_doorbell(again, before, to - 1);
 	return err ? err : wait_for_word(again, queue, signal_at + offsetof(struct signal, value), 0, 0);
@@ -306,10 +280,10 @@ static int roll_bytes(struct again *again, const struct queue_record *queue, con
 		dwords = dwords < SDMA_NOP_MAX ? dwords : SDMA_NOP_MAX;
 		nop = (uint32_t)(dwords - 1) << 16;
 		next = at + dwords * sizeof(uint32_t);
-		err = put(again, queue->ring_address + at % queue->ring_size, &nop, sizeof(nop));
+		err = memory_write(again->pid, queue->ring_address + at % queue->ring_size, &nop, sizeof(nop));
 	}
 	if (!err)
-		err = put_word(again, queue->write_address, to);
+		err = write_word(again, queue->write_address, to);
 	if (!err)
 		err = ring_doorbell(again, before, to);
 	return err ? err : wait_for_word(again, queue, queue->read_address, to, 0);
@@ -340,9 +314,9 @@ static int take_up(struct again *again, const struct queue_record *queue, const 
 	if (!err && is_compute(queue))
 		err = wait_for_word(again, queue, queue->read_address, read, ring_packets(queue) / 2);
 	if (!err)
-		err = put(again, queue->ring_address, before->ring, queue->ring_size);
+		err = memory_write(again->pid, queue->ring_address, before->ring, queue->ring_size);
 	if (!err)
-		err = put_word(again, queue->write_address, write);
+		err = write_word(again, queue->write_address, write);
 	if (!err && is_compute(queue)) /* tests/hardware reads it */
 		pr_info("pid %d: queue %u on gpu %#x is at packet %" PRIu64 " instead of %" PRIu64 " (a ring has %" PRIu64
 			", and its MQD had %" PRIu64 ")\n",
@@ -374,9 +348,6 @@ static int again_begin(struct again *again)
 	err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
 	if (err)
 		return err;
-	again->memory = proc_open(again->pid, "mem", O_RDWR);
-	if (again->memory < 0)
-		return fail(again->memory, "cannot open /proc/%d/mem: %m", again->pid);
 	again->before = calloc(again->nr, sizeof(*again->before));
 	return again->before ? 0 : -ENOMEM;
 }
@@ -388,15 +359,13 @@ static void again_done(struct again *again)
 	free(again->before);
 	free(again->vmas);
 	sdma_slots_done(&again->slots);
-	if (again->memory >= 0)
-		close(again->memory);
 }
 
 int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr)
 {
 	/* Two restores that hold SDMA queues at once would take them from each other. */
 	_cleanup_close_ int turn = nr ? turn_begin() : -1;
-	_cleanup_(again_done) struct again again = { .pid = pid, .memory = -1, .queues = queues, .nr = nr };
+	_cleanup_(again_done) struct again again = { .pid = pid, .queues = queues, .nr = nr };
 	double began = monotonic_seconds();
 	int err = nr ? again_begin(&again) : 0;
 
@@ -407,7 +376,7 @@ int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t
 	for (size_t i = 0; !err && i < nr; i++)
 		err = queues[i].is_restored ? 0 : set_aside(&again, &queues[i], &again.before[i]);
 	if (!err)
-		err = inject_look(pid, &again.inject);
+		err = inject_look(pid, again.kfd, &again.inject);
 	if (!err)
 		err = inject_begin(&again.inject);
 	if (!err)

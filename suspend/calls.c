@@ -12,30 +12,6 @@
 
 #include "suspend/internal.h"
 
-/* The call's own failure has no message; one of the injection has. */
-static int call(struct process *process, long nr, const uint64_t args[6], int64_t *ret)
-{
-	int err = inject_call(&process->inject, nr, args, ret);
-
-	if (err)
-		return err;
-	return *ret < 0 && *ret > -4096 ? (int)*ret : 0;
-}
-
-/* Of the injection: the thread is not what it was, and makes no more calls. */
-static bool is_lost(int err)
-{
-	return err == -ESRCH || err == -ETIME || err == -EIO;
-}
-
-static int kfd_call(struct process *process, unsigned long op, void *args)
-{
-	int64_t result = 0;
-	int err = inject_ioctl(&process->inject, process->gpu.file.number, op, args, &result);
-
-	return err ? err : (int)result;
-}
-
 static int bo_record(struct process *process, size_t bo, struct bo_record *ret, uint64_t *ret_handle)
 {
 	int err = records_bo(&process->gpu.state, bo, ret);
@@ -58,8 +34,8 @@ static int map_or_unmap(struct process *process, const struct bo_record *record,
 
 	if (!args.n_devices)
 		return 0;
-	err = inject_put(&process->inject, INJECT_DATA, record->mapped_gpus, sizeof(record->mapped_gpus));
-	return err ? err : kfd_call(process, op, &args);
+	err = inject_write(&process->inject, INJECT_DATA, record->mapped_gpus, sizeof(record->mapped_gpus));
+	return err ? err : inject_kfd(&process->inject, op, &args);
 }
 
 /* A call that makes a buffer (@step: 1) or takes one (-1). */
@@ -69,7 +45,7 @@ static int counted_call(struct process *process, int step, unsigned long op, voi
 	int err = record_write_count(process, after);
 
 	if (!err)
-		err = kfd_call(process, op, args);
+		err = inject_kfd(&process->inject, op, args);
 	process->nr_bos_now = err ? before : after;
 	return err;
 }
@@ -116,13 +92,12 @@ static int cover(struct process *process, const struct suspend_vma *vma)
 		vma->start,   vma->end - vma->start, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
 		(uint64_t)-1,
 	};
-	int64_t address;
 
-	return call(process, SYS_mmap, args, &address);
+	return inject_call(&process->inject, SYS_mmap, args, NULL);
 }
 
 /* The kernel lets only that file map a buffer by which the KFD knows the process: the next time it is the first one. */
-static int map_by_any_file(struct process *process, uint32_t minor, uint64_t args[6], int64_t *ret)
+static int map_by_any_file(struct process *process, uint32_t minor, uint64_t args[6])
 {
 	int err = -EBADF;
 
@@ -132,8 +107,8 @@ static int map_by_any_file(struct process *process, uint32_t minor, uint64_t arg
 		if (process->fd_minors[i] != minor)
 			continue;
 		args[4] = (uint64_t)fd;
-		err = call(process, SYS_mmap, args, ret);
-		if (is_lost(err))
+		err = inject_call(&process->inject, SYS_mmap, args, NULL);
+		if (process->inject.is_lost)
 			return err;
 		if (err)
 			continue;
@@ -154,14 +129,13 @@ static int map_vma(struct process *process, const struct suspend_vma *vma, uint6
 	};
 	const uint64_t advice[6] = { vma->start, vma->end - vma->start, MADV_DONTFORK };
 	const uint64_t key[6] = { vma->start, vma->end - vma->start, (uint64_t)vma->prot, (uint64_t)vma->key };
-	int64_t result;
-	int err = map_by_any_file(process, vma->minor, args, &result);
+	int err = map_by_any_file(process, vma->minor, args);
 
 	if (err == -ENOMEM)
 		return inject_fail(&process->inject, err, "map its buffers again");
 	if (!err && vma->key)
-		err = call(process, SYS_pkey_mprotect, key, &result);
-	return err || !vma->dontfork ? err : call(process, SYS_madvise, advice, &result);
+		err = inject_call(&process->inject, SYS_pkey_mprotect, key, NULL);
+	return err || !vma->dontfork ? err : inject_call(&process->inject, SYS_madvise, advice, NULL);
 }
 
 /* Whether the buffer's mappings could be recreated: the file may be closed since. Goes with the memory for calls. */
@@ -175,9 +149,8 @@ static int try_mapping(struct process *process, const struct suspend_vma *vma, u
 		0,
 		offset,
 	};
-	int64_t address;
 
-	return map_by_any_file(process, vma->minor, args, &address);
+	return map_by_any_file(process, vma->minor, args);
 }
 
 /* ---- a buffer ---- */
@@ -199,7 +172,7 @@ int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_ke
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU);
 	if (!err)
 		err = calls_free_handle(process, handle);
-	if (err && !is_lost(err)) {
+	if (err && !process->inject.is_lost) {
 		pr_warn("pid %d: a buffer of %" PRIu64 " bytes stays on gpu %#x: %s\n", process->head.pid,
 			process->gpu.state.bos[bo].size, process->gpu.state.bos[bo].gpu_id, strerror(-err));
 		*ret_kept = true;
@@ -268,26 +241,22 @@ int calls_mark(struct process *process)
 {
 	static const char name[] = TASK_MARK;
 	const uint64_t args[6] = { process->inject.memory + INJECT_DATA, MFD_CLOEXEC };
-	int64_t fd;
 	int err;
 
 	if (task_find_mark(process->head.pid, -1) >= 0)
 		return 0;
-	err = inject_put(&process->inject, INJECT_DATA, name, sizeof(name));
+	err = inject_write(&process->inject, INJECT_DATA, name, sizeof(name));
 	if (!err)
-		err = call(process, SYS_memfd_create, args, &fd);
-	if (err && !is_lost(err))
-		return inject_fail(&process->inject, err, "open the memfd by which others know that it is suspended");
-	return err;
+		err = inject_call(&process->inject, SYS_memfd_create, args, NULL);
+	return err ? inject_fail(&process->inject, err, "open the memfd by which others know that it is suspended") : 0;
 }
 
 int calls_unmark(struct process *process)
 {
-	int64_t result;
 	int fd, err = 0;
 
 	for (fd = task_find_mark(process->head.pid, -1); !err && fd >= 0; fd = task_find_mark(process->head.pid, fd))
-		err = call(process, SYS_close, (const uint64_t[6]){ (uint64_t)fd }, &result);
+		err = inject_call(&process->inject, SYS_close, (const uint64_t[6]){ (uint64_t)fd }, NULL);
 	return err;
 }
 
@@ -316,11 +285,11 @@ int calls_try(struct process *process)
 	spare.end = process->inject.memory + INJECT_MEMORY;
 	/* One more mapping, as where a buffer's is tried before it is freed. */
 	err = cover(process, &spare);
-	if (err && !is_lost(err))
+	if (err)
 		inject_fail(&process->inject, err, "map memory in it");
-	if (!err)
+	else
 		err = calls_mark(process);
-	if (is_lost(err))
+	if (process->inject.is_lost)
 		return err;
 	end = calls_unmark(process);
 	err = err ? err : end;

@@ -305,7 +305,7 @@ void freezer_note_stopped(struct process *process)
 
 int freezer_look_at_thread(struct batch *batch, struct process *process)
 {
-	int err = inject_look(process->head.pid, &process->inject);
+	int err = inject_look(process->head.pid, process->head.kfd_number, &process->inject);
 
 	process->inject.ask = thaw_late;
 	process->inject.arg = batch;

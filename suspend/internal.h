@@ -315,8 +315,7 @@ int vmm_free_again(struct process *process);
 /* Makes missing handles, when the BOs are allocated and have dma-bufs. -ENOMEM without a message: the GPU has no room. */
 int vmm_make(struct process *process);
 
-/* ---- calls in a process (calls.c): -errno of the call itself without a message, but -ESRCH, -ETIME, -EIO of inject.h
- * ---- */
+/* ---- calls in a process (calls.c): -errno of the call itself without a message, as of inject_call() ---- */
 
 /* Frees a buffer, whose mappings are at @offset of its render node. *ret_kept: that failed, and it is as it was. */
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept);

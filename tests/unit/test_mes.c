@@ -101,7 +101,7 @@ static uint32_t lowest_sdma(void)
 	return ret < SDMA_FIRST + NR_SDMA ? ret : 0;
 }
 
-static int64_t create(struct kfd_ioctl_create_queue_args *args)
+static int create(struct kfd_ioctl_create_queue_args *args)
 {
 	struct live *q = live;
 
@@ -122,7 +122,7 @@ static int64_t create(struct kfd_ioctl_create_queue_args *args)
 	return 0;
 }
 
-static int64_t destroy(const struct kfd_ioctl_destroy_queue_args *args)
+static int destroy(const struct kfd_ioctl_destroy_queue_args *args)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(live); i++)
 		if (live[i].is_there && live[i].number == args->queue_id) {
@@ -311,11 +311,9 @@ static void nothing_of_criu_is_left(void)
 
 /* ---- what stands in for other files ---- */
 
-static uint8_t task_memory[256];
-
-int inject_look(pid_t tid, struct inject *ret)
+int inject_look(pid_t tid, int kfd, struct inject *ret)
 {
-	*ret = (struct inject){ .tid = tid, .memory = (uintptr_t)task_memory - INJECT_DATA };
+	*ret = (struct inject){ .tid = tid, .kfd = kfd };
 	ret->own.regs.gs_base = 77;
 	return 0;
 }
@@ -339,26 +337,17 @@ int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t 
 	assert_int_equal(nr, SYS_arch_prctl);
 	assert_int_equal(args[0], 0x1004);
 	ring_doorbell((uint64_t *)(uintptr_t)args[1], inject->own.regs.gs_base);
-	*ret = 0;
 	return 0;
 }
 
-int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
+int inject_kfd(struct inject *inject, unsigned long op, void *args)
 {
 	struct stat st;
 
 	assert_true(is_begun);
-	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(fstat(inject->kfd, &st), 0);
 	assert_true(device_is_kfd(&st));
-	*ret = op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
-	return 0;
-}
-
-int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
-{
-	assert_true(is_begun && at == INJECT_DATA && size <= sizeof(task_memory));
-	memcpy((void *)(uintptr_t)(inject->memory + at), data, size);
-	return 0;
+	return op == AMDKFD_IOC_CREATE_QUEUE ? create(args) : destroy(args);
 }
 
 /* /dev/full is the KFD. */

@@ -60,7 +60,7 @@ STUB(int, task_find_mark, (pid_t pid, int after), machine->is_unmarked[index_of(
 STUB(pid_t, process_parent, (pid_t pid), 1)
 STUB(bool, hold_is_stopped, (const struct hold *hold), false)
 STUB(bool, batch_has, (const struct batch *cut, pid_t pid), false)
-STUB(int, inject_look, (pid_t pid, struct inject *ret), 0)
+STUB(int, inject_look, (pid_t pid, int kfd, struct inject *ret), 0)
 STUB(int, cgroup_processes, (const char *path, bool below, int **ret, size_t *nr), 0)
 STUB(int, cgroup_watch, (const char *path), -ENOSYS)
 STUB(bool, cgroup_was_written, (int watch), false)

@@ -986,10 +986,10 @@ int inject_fail(const struct inject *inject, int err, const char *what)
 	return (fail)(err, "cannot %s: %m", what);
 }
 
-int inject_look(pid_t tid, struct inject *ret)
+int inject_look(pid_t tid, int kfd, struct inject *ret)
 {
 	select_pid(tid);
-	*ret = (struct inject){ .tid = tid, .instruction = 0x1000 };
+	*ret = (struct inject){ .tid = tid, .kfd = kfd, .instruction = 0x1000 };
 	ret->own.regs.rip = model->in_call ? 0x1000 : 0x2000;
 	return point();
 }
@@ -1036,7 +1036,7 @@ int inject_end(struct inject *inject)
 	return 0;
 }
 
-int inject_put(const struct inject *inject, size_t at, const void *data, size_t size)
+int inject_write(const struct inject *inject, size_t at, const void *data, size_t size)
 {
 	select_pid(inject->tid);
 	memcpy(model->memory + at, data, size);
@@ -1072,16 +1072,16 @@ static bool find_at(uint64_t offset)
 	return false;
 }
 
-static int64_t map(const uint64_t args[6])
+static int map(const uint64_t args[6])
 {
 	struct mapping *vma = find_mapping(args[0]);
 
 	if (args[0] == MEMORY + INJECT_SPARE) { /* a trial */
 		if (args[3] & MAP_ANONYMOUS)
-			return (int64_t)args[0];
+			return 0;
 		if (args[4] == RENDER && !find_at(args[5]))
 			say_wrong("mmap() of offset %#lx, where no buffer is", args[5]);
-		return args[4] == RENDER ? (int64_t)args[0] : -EACCES;
+		return args[4] == RENDER ? 0 : -EACCES;
 	}
 	if (!vma || vma->end - vma->start != args[1]) {
 		say_wrong("mmap() of another range");
@@ -1089,40 +1089,53 @@ static int64_t map(const uint64_t args[6])
 	}
 	if (args[3] & MAP_ANONYMOUS) {
 		*vma = (struct mapping){ .start = vma->start, .end = vma->end, .is_covered = true };
-		return (int64_t)args[0];
+		return 0;
 	}
 	if (args[4] != RENDER)
 		return -EACCES;
 	*vma = (struct mapping){ vma->start, vma->end, args[5], (int)args[2], false, false, 0 };
-	return (int64_t)args[0];
+	return 0;
+}
+
+/* What it can fail by before it is made. */
+static int begin_call(struct inject *inject)
+{
+	int err = point();
+
+	inject->is_lost |= !err && model->is_killed;
+	err = inject->is_lost ? -ESRCH : err;
+	if (!err)
+		make_call(inject);
+	return err;
 }
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
 {
+	int err;
+
 	select_pid(inject->tid);
-	POINT();
-	make_call(inject);
+	err = begin_call(inject);
+	if (err)
+		return err;
 	if (!model->in_call)
 		say_wrong("a call without inject_begin()");
-	*ret = 0;
 	if (nr == SYS_mmap)
-		*ret = map(args);
+		err = map(args);
 	else if (nr == SYS_madvise)
 		find_mapping(args[0])->dontfork = true;
 	else if (nr == SYS_pkey_mprotect)
 		find_mapping(args[0])->key = (int)args[3];
-	else if (nr == SYS_memfd_create) {
+	else if (nr == SYS_memfd_create)
 		model->marked = true;
-		*ret = 9;
-	} else if (nr == SYS_close)
+	else if (nr == SYS_close)
 		model->marked = false;
 	else if (nr != SYS_munmap)
 		say_wrong("call %ld is not expected", nr);
 	done();
-	return 0;
+	return err;
 }
 
-static int64_t allocate(struct kfd_ioctl_alloc_memory_of_gpu_args *args)
+static int allocate(struct kfd_ioctl_alloc_memory_of_gpu_args *args)
 {
 	bool is_vram = args->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 	uint32_t number = 0;
@@ -1152,7 +1165,7 @@ static int64_t allocate(struct kfd_ioctl_alloc_memory_of_gpu_args *args)
 	return 0;
 }
 
-static int64_t free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
+static int free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
 {
 	struct buffer *bo = find_buffer((uint32_t)args->handle);
 	size_t i = (size_t)(bo - model->bos);
@@ -1173,7 +1186,7 @@ static int64_t free_buffer(const struct kfd_ioctl_free_memory_of_gpu_args *args)
 	return 0;
 }
 
-static int64_t set_mapped(const struct kfd_ioctl_map_memory_to_gpu_args *args, bool mapped)
+static int set_mapped(const struct kfd_ioctl_map_memory_to_gpu_args *args, bool mapped)
 {
 	struct buffer *bo = find_buffer((uint32_t)args->handle);
 
@@ -1185,26 +1198,29 @@ static int64_t set_mapped(const struct kfd_ioctl_map_memory_to_gpu_args *args, b
 	return 0;
 }
 
-int inject_ioctl(struct inject *inject, int fd, unsigned long op, void *args, int64_t *ret)
+int inject_kfd(struct inject *inject, unsigned long op, void *args)
 {
+	int err;
+
 	select_pid(inject->tid);
-	POINT();
-	make_call(inject);
-	assert_int_equal(fd, KFD);
+	err = begin_call(inject);
+	if (err)
+		return err;
+	assert_int_equal(inject->kfd, KFD);
 	if (!model->queues_stand)
 		say_wrong("buffers change while queues run");
 	if (op == AMDKFD_IOC_ALLOC_MEMORY_OF_GPU)
-		*ret = allocate(args);
+		err = allocate(args);
 	else if (op == AMDKFD_IOC_FREE_MEMORY_OF_GPU)
-		*ret = free_buffer(args);
+		err = free_buffer(args);
 	else if (op == AMDKFD_IOC_MAP_MEMORY_TO_GPU)
-		*ret = set_mapped(args, true);
+		err = set_mapped(args, true);
 	else if (op == AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU)
-		*ret = set_mapped(args, false);
+		err = set_mapped(args, false);
 	else
 		say_wrong("ioctl %#lx is not expected", op);
 	done();
-	return 0;
+	return err;
 }
 
 /* ---- /proc, /run ---- */

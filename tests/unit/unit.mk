@@ -37,7 +37,7 @@ test_vma_SRCS := checkpoint/vma.c kernel/vma.c share/files.c amdgpu_plugin_topol
 test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/driver.c kernel/queues.c kernel/state.c $(topology_SRCS)
-test_mes_SRCS := kernel/mes.c kernel/driver.c stopped/recreate.c stopped/sdma_slots.c kernel/state.c $(topology_SRCS)
+test_mes_SRCS := kernel/mes.c kernel/driver.c stopped/recreate.c stopped/memory.c stopped/sdma_slots.c kernel/state.c $(topology_SRCS)
 test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=call_ioctl
 test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
 test_standin_LDFLAGS := -Wl,--wrap=ioctl
@@ -94,7 +94,7 @@ test_device_LDFLAGS := -Wl,--wrap=fopen
 test_tasks_SRCS := kernel/tasks.c
 test_tasks_LDFLAGS := -Wl,--wrap=statx
 test_hold_SRCS := stopped/hold.c
-test_inject_SRCS := stopped/inject.c stopped/hold.c stopped/rlimits.c
+test_inject_SRCS := stopped/inject.c stopped/memory.c stopped/hold.c stopped/rlimits.c
 test_inject_LDFLAGS := -Wl,--wrap=ptrace
 test_suspend_SRCS := $(filter-out suspend/move.c,$(wildcard suspend/*.c)) kernel/state.c kernel/vma.c content/crc32c.c amdgpu_plugin_topology.c
 test_suspend_LDFLAGS := $(foreach call,kill open mkdir rmdir rename unlink fopen list_numbers readlink stat_quietly,-Wl,--wrap=$(call))
