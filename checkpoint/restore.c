@@ -132,7 +132,7 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
 		return err;
 	/* A task that is in the middle of that must not run on if criu dies. */
 	err = tasks_end_with_tracer();
-	return err ? err : mes_make_again(restore->resume_fd, pid, &shared->queues[task->first_queue], task->nr_queues);
+	return err ? err : mes_recreate(restore->resume_fd, pid, &shared->queues[task->first_queue], task->nr_queues);
 }
 
 static int resume_task(struct restore *restore, pid_t pid, const struct shared_task *task)

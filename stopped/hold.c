@@ -95,7 +95,7 @@ static int wait_for_stop(pid_t tid, double end, int *ret_signal)
 			*ret_signal = WSTOPSIG(status);
 			return 0;
 		}
-		/* A signal on its way to the thread: that is not ours to take. */
+		/* A signal on its way to the thread, which gets it. */
 		signal = r == tid && !(status >> 16) ? WSTOPSIG(status) : 0;
 		if (r == tid && ptrace(PTRACE_CONT, tid, NULL, signal))
 			return -errno;
@@ -155,7 +155,7 @@ bool hold_is_traced(pid_t pid)
 	return tracer && !is_dying(tracer);
 }
 
-/* Whoever traces the thread and is about to end is waited for. */
+/* Waits for a tracer that is about to end. */
 static int seize(pid_t tid, double end)
 {
 	bool was_traced = true;
@@ -286,7 +286,7 @@ bool hold_is_stopped(const struct hold *hold)
 	return hold->was_stopped && !proc_has_pending(hold->pid, SIGCONT);
 }
 
-/* One that does not stand still goes with the tracer's end. */
+/* A thread that is not in a ptrace stop is detached when the tracer ends. */
 void hold_end(struct hold *hold)
 {
 	for (size_t i = 0; i < hold->nr; i++)
@@ -338,7 +338,7 @@ bool cgroup_above(char *path)
 	return strlen(path) > strlen(CGROUPS);
 }
 
-bool cgroup_stands_still(const char *path)
+bool cgroup_all_frozen(const char *path)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	char name[PATH_MAX + 16], line[64];

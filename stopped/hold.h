@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Processes that are stopped: seized by the calling thread and, when that ends, by the freezer of a cgroup. */
+/* Processes that are seized by the calling thread, and cgroups that are frozen. */
 #ifndef STOPPED_HOLD_H
 #define STOPPED_HOLD_H
 
@@ -31,7 +31,7 @@ bool hold_is_traced(pid_t pid);
 /* Whether a signal has stopped the process, and nobody has continued it since it is held. */
 bool hold_is_stopped(const struct hold *hold);
 
-/* Lets all threads go. Takes {}, and what hold_end() has left. */
+/* Detaches from all threads. Accepts {}, and what hold_end() has left. */
 void hold_end(struct hold *hold);
 
 /* Adds all descendants of the processes. 0 or -errno, no message. */
@@ -59,8 +59,8 @@ bool cgroup_above(char *path);
 
 /* Whether cgroup.freeze of that directory says so, whatever is above. */
 bool cgroup_is_frozen(const char *path);
-/* Whether all its processes stand still by that, or by one above. */
-bool cgroup_stands_still(const char *path);
+/* Whether all its processes are frozen, by that or by one above. */
+bool cgroup_all_frozen(const char *path);
 /* 0 or -errno, no message. */
 int cgroup_freeze(const char *path, bool freeze);
 /* Makes one that processes can be in; an empty one of that name gives way. 0 or -errno, no message: -EOPNOTSUPP below

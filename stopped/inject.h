@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-/* What calls change in a thread, as it was before: plain bytes, which the caller may keep where they outlive it. */
+/* What calls change in a thread, as it was before: plain bytes, which the caller may keep in a file. */
 struct inject_thread {
 	struct user_regs_struct regs;
 	uint64_t blocked; /* signals, by their bits */
@@ -42,7 +42,7 @@ struct inject {
 	4096u /* and from there on a page in whose place anything can be mapped, which goes with the rest */
 
 /*
- * All: the calling thread traces @tid (PTRACE_SEIZE), which stands still, and not at the beginning of a call. 0, or
+ * All: the calling thread traces @tid (PTRACE_SEIZE), which is in a ptrace stop, and not at the beginning of a call. 0, or
  * -errno after fail(): -ESRCH when the thread is gone, -ETIME when it does not come back from a call in INJECT_SECONDS.
  *
  * A tracer that dies lets the thread run, with whatever registers it has. So the process has to be stopped besides

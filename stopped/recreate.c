@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Makes queues of MES again, in a process that is stopped after RESUME (kernel/mes.h).
+ * Recreates queues of MES in a process that is stopped after RESUME (kernel/mes.h).
  *
- * All are made first, empty, with both indices 0. Then packets that do nothing go through each until it is where it
- * was, half a ring at a time: firmware may know a full ring from an empty one by its indices' difference alone. What is
- * written for that into rings and indices is put back. AQL queues whose last packet has been taken, and that ROCm's
- * runtime made, begin their count anew: both indices are made smaller by whole rings, so that no more than a ring is
- * rolled, however long they lived. A runtime reads the indices where they are; a program that makes queues by itself
- * may count on its own, and gets its own count.
+ * All are created first, empty, with both indices 0. Then each executes NOP packets until it is at its old position,
+ * half a ring at a time: firmware may know a full ring from an empty one by its indices' difference alone. Then rings
+ * and indices get what they had. AQL queues of ROCm's runtime whose last packet was executed begin their count anew:
+ * both indices become smaller by whole rings, so that no more than a ring of NOPs is executed, however long they lived.
+ * The runtime reads the indices in memory; a program that creates queues by itself may count on its own, and gets its
+ * own count.
  *
  * Doorbells are in no other address space, and the stopped process writes them: ARCH_GET_GS stores the GS base at an
  * address, in one piece of eight bytes.
@@ -50,15 +50,15 @@ struct runtime_queue {
 
 #define SDMA_NOP_MAX 0x4000u /* dwords of a packet that says how many follow it */
 
-/* What a queue had before, and what it is to have. */
-struct before {
+/* What a queue had, and what it is to have. */
+struct saved_queue {
 	uint64_t read, write; /* indices; in bytes of an SDMA queue */
 	uint64_t lowered;     /* by how much both become smaller */
 	uint64_t doorbell;    /* address */
 	uint8_t *ring;
 };
 
-struct again {
+struct all_queues {
 	pid_t pid;
 	int kfd;    /* its file of /dev/kfd, a number there */
 	struct device_vma *vmas;
@@ -66,16 +66,16 @@ struct again {
 	struct inject inject;
 	const struct queue_record *queues;
 	size_t nr;
-	struct before *before; /* of each queue */
+	struct saved_queue *saved; /* of each queue */
 	struct sdma_slots slots;
 };
 
-static int write_word(const struct again *again, uint64_t address, uint64_t word)
+static int write_word(const struct all_queues *all, uint64_t address, uint64_t word)
 {
-	return memory_write(again->pid, address, &word, sizeof(word));
+	return memory_write(all->pid, address, &word, sizeof(word));
 }
 
-/* ---- where it was ---- */
+/* ---- saved ---- */
 
 static bool is_compute(const struct queue_record *queue)
 {
@@ -87,25 +87,25 @@ static uint64_t ring_packets(const struct queue_record *queue)
 	return queue->ring_size / AQL_PACKET_BYTES;
 }
 
-static bool is_of_runtime(const struct again *again, const struct queue_record *queue)
+static bool is_of_runtime(const struct all_queues *all, const struct queue_record *queue)
 {
 	struct runtime_queue head;
 
 	if (queue->read_address - queue->write_address != RUNTIME_READ_AT - RUNTIME_WRITE_AT)
 		return false;
-	if (memory_read(again->pid, queue->write_address - RUNTIME_WRITE_AT, &head, sizeof(head))) {
+	if (memory_read(all->pid, queue->write_address - RUNTIME_WRITE_AT, &head, sizeof(head))) {
 		fail_clear();
 		return false;
 	}
 	return head.base == queue->ring_address && head.size == ring_packets(queue);
 }
 
-static int find_doorbell(const struct again *again, const struct queue_record *queue, uint64_t *ret)
+static int find_doorbell(const struct all_queues *all, const struct queue_record *queue, uint64_t *ret)
 {
 	uint64_t at = (uint64_t)queue->doorbell * KFD_DOORBELL_BYTES;
 
-	for (size_t i = 0; i < again->nr_vmas; i++) {
-		const struct device_vma *vma = &again->vmas[i];
+	for (size_t i = 0; i < all->nr_vmas; i++) {
+		const struct device_vma *vma = &all->vmas[i];
 		uint64_t first = vma->offset & KFD_MMAP_WITHIN;
 
 		if (vma->minor || kfd_mmap_type(vma->offset) != KFD_MMAP_TYPE_DOORBELL ||
@@ -115,45 +115,45 @@ static int find_doorbell(const struct again *again, const struct queue_record *q
 		*ret = vma->start + at - first;
 		return 0;
 	}
-	return fail(-EBADMSG, "pid %d: queue %u on gpu %#x: its doorbell is mapped nowhere", again->pid, queue->number,
+	return fail(-EBADMSG, "pid %d: queue %u on gpu %#x: its doorbell is mapped nowhere", all->pid, queue->number,
 		    queue->gpu_id);
 }
 
-/* Reads what is there, and sets both indices to 0. */
-static int set_aside(const struct again *again, const struct queue_record *queue, struct before *before)
+/* Saves ring and indices, and sets both indices to 0. */
+static int save_and_clear(const struct all_queues *all, const struct queue_record *queue, struct saved_queue *saved)
 {
-	int err = find_doorbell(again, queue, &before->doorbell);
+	int err = find_doorbell(all, queue, &saved->doorbell);
 
 	if (!err)
-		err = memory_read(again->pid, queue->read_address, &before->read, sizeof(before->read));
+		err = memory_read(all->pid, queue->read_address, &saved->read, sizeof(saved->read));
 	if (!err)
-		err = memory_read(again->pid, queue->write_address, &before->write, sizeof(before->write));
+		err = memory_read(all->pid, queue->write_address, &saved->write, sizeof(saved->write));
 	if (err)
 		return err;
 	/* The GPU may be slow to write the index: the place in the ring is exact. */
-	before->read = !is_compute(queue) ? queue->done :
-		       before->read + ((queue->done - before->read) & (ring_packets(queue) - 1));
-	if (before->read > before->write ||
-	    before->write - before->read > (is_compute(queue) ? ring_packets(queue) : queue->ring_size))
+	saved->read = !is_compute(queue) ? queue->done :
+		       saved->read + ((queue->done - saved->read) & (ring_packets(queue) - 1));
+	if (saved->read > saved->write ||
+	    saved->write - saved->read > (is_compute(queue) ? ring_packets(queue) : queue->ring_size))
 		return fail(-EBADMSG,
 			    "pid %d: queue %u on gpu %#x: its indices %#" PRIx64 " and %#" PRIx64 " do not fit its ring",
-			    again->pid, queue->number, queue->gpu_id, before->read, before->write);
-	before->ring = malloc(queue->ring_size);
-	if (!before->ring)
+			    all->pid, queue->number, queue->gpu_id, saved->read, saved->write);
+	saved->ring = malloc(queue->ring_size);
+	if (!saved->ring)
 		return -ENOMEM;
-	err = memory_read(again->pid, queue->ring_address, before->ring, queue->ring_size);
-	if (!err && is_compute(queue) && before->read == before->write && is_of_runtime(again, queue))
-		before->lowered = before->read & ~(ring_packets(queue) - 1);
+	err = memory_read(all->pid, queue->ring_address, saved->ring, queue->ring_size);
+	if (!err && is_compute(queue) && saved->read == saved->write && is_of_runtime(all, queue))
+		saved->lowered = saved->read & ~(ring_packets(queue) - 1);
 	if (!err)
-		err = write_word(again, queue->read_address, 0);
-	return err ? err : write_word(again, queue->write_address, 0);
+		err = write_word(all, queue->read_address, 0);
+	return err ? err : write_word(all, queue->write_address, 0);
 }
 
-/* ---- made ---- */
+/* ---- created ---- */
 
-static int create(struct again *again, const struct mes_step *step)
+static int create(struct all_queues *all, const struct mes_step *step)
 {
-	const struct queue_record *queue = &again->queues[step->queue];
+	const struct queue_record *queue = &all->queues[step->queue];
 	struct kfd_ioctl_create_queue_args args = {
 		.ring_base_address = queue->ring_address,
 		.write_pointer_address = queue->write_address,
@@ -170,13 +170,13 @@ static int create(struct again *again, const struct mes_step *step)
 		.ctl_stack_size = queue->mqd_stack_size,
 	};
 	uint32_t doorbell;
-	int err = step->is_placeholder ? 0 : sdma_slots_let_go(&again->slots, queue);
+	int err = step->is_placeholder ? 0 : sdma_slots_free_for(&all->slots, queue);
 
 	if (!err)
-		err = inject_kfd(&again->inject, AMDKFD_IOC_CREATE_QUEUE, &args);
+		err = inject_kfd(&all->inject, AMDKFD_IOC_CREATE_QUEUE, &args);
 	if (err)
 		return fail(err, "pid %d: queue %u on gpu %#x cannot be recreated: %m (CREATE_QUEUE)",
-			    again->pid, step->number, queue->gpu_id);
+			    all->pid, step->number, queue->gpu_id);
 	doorbell = kfd_doorbell(args.doorbell_offset);
 	if (args.queue_id == step->number && (step->is_placeholder || doorbell == queue->doorbell))
 		return 0;
@@ -184,45 +184,45 @@ static int create(struct again *again, const struct mes_step *step)
 		-EBUSY,
 		"pid %d: queue %u on gpu %#x is recreated as queue %u with doorbell %u instead of %u: another process "
 		"has made one meanwhile, or this kernel numbers them otherwise",
-		again->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell);
+		all->pid, step->number, queue->gpu_id, args.queue_id, doorbell, queue->doorbell);
 }
 
-static int create_all(struct again *again)
+static int create_queues(struct all_queues *all)
 {
 	_cleanup_free_ struct mes_step *steps = NULL;
 	size_t nr = 0;
-	int err = mes_plan(again->queues, again->nr, &steps, &nr);
+	int err = mes_plan(all->queues, all->nr, &steps, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++)
-		err = create(again, &steps[i]);
+		err = create(all, &steps[i]);
 	for (size_t i = 0; !err && i < nr; i++) {
 		struct kfd_ioctl_destroy_queue_args args = { .queue_id = steps[i].number };
 
 		if (!steps[i].is_placeholder)
 			continue;
-		err = inject_kfd(&again->inject, AMDKFD_IOC_DESTROY_QUEUE, &args);
+		err = inject_kfd(&all->inject, AMDKFD_IOC_DESTROY_QUEUE, &args);
 		if (err)
-			err = fail(err, "pid %d: queue %u, which held a number, cannot be ended: %m", again->pid,
+			err = fail(err, "pid %d: queue %u, which held a number, cannot be ended: %m", all->pid,
 				   steps[i].number);
 	}
 	return err;
 }
 
-/* ---- rolled to where it was ---- */
+/* ---- brought to its old position by NOPs ---- */
 
-static int ring_doorbell(struct again *again, const struct before *before, uint64_t value)
+static int ring_doorbell(struct all_queues *all, const struct saved_queue *saved, uint64_t value)
 {
-	const uint64_t args[6] = { ARCH_GET_GS, before->doorbell }, own = again->inject.own.regs.gs_base;
+	const uint64_t args[6] = { ARCH_GET_GS, saved->doorbell }, own = all->inject.own.regs.gs_base;
 	int err;
 
-	again->inject.own.regs.gs_base = value;
-	err = inject_call(&again->inject, SYS_arch_prctl, args, NULL);
-	again->inject.own.regs.gs_base = own;
-	return err ? fail(err, "pid %d: cannot ring the doorbell at %#" PRIx64 ": %m", again->pid, before->doorbell) : 0;
+	all->inject.own.regs.gs_base = value;
+	err = inject_call(&all->inject, SYS_arch_prctl, args, NULL);
+	all->inject.own.regs.gs_base = own;
+	return err ? fail(err, "pid %d: cannot ring the doorbell at %#" PRIx64 ": %m", all->pid, saved->doorbell) : 0;
 }
 
 /* Until the word is @value, or less by @most. */
-static int wait_for_word(const struct again *again, const struct queue_record *queue, uint64_t address, uint64_t value,
+static int wait_for_word(const struct all_queues *all, const struct queue_record *queue, uint64_t address, uint64_t value,
 			 uint64_t most)
 {
 	double end = monotonic_seconds() + ROLL_SECONDS;
@@ -230,20 +230,20 @@ static int wait_for_word(const struct again *again, const struct queue_record *q
 	int err;
 
 	for (;;) {
-		err = memory_read(again->pid, address, &word, sizeof(word));
+		err = memory_read(all->pid, address, &word, sizeof(word));
 		if (err || value - word <= most)
 			return err;
 		if (monotonic_seconds() > end)
 			return fail(-ETIME,
 				    "pid %d: queue %u on gpu %#x was recreated and does not execute NOPs: it is at "
 				    "%#" PRIx64 " and not at %#" PRIx64,
-				    again->pid, queue->number, queue->gpu_id, word, value);
+				    all->pid, queue->number, queue->gpu_id, word, value);
 		usleep(POLL_USEC);
 	}
 }
 
 /* Packets [from, to), which are in one piece; the last counts down a signal in a slot that they do not use. */
-static int roll_packets(struct again *again, const struct queue_record *queue, const struct before *before, uint64_t from,
+static int roll_packets(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved, uint64_t from,
 			uint64_t to)
 {
 	_cleanup_free_ struct barrier *packets = calloc(to - from, sizeof(*packets));
@@ -256,18 +256,18 @@ static int roll_packets(struct again *again, const struct queue_record *queue, c
 	for (uint64_t i = 0; i < to - from; i++)
 		packets[i].header = PACKET_HEADER;
 	packets[to - from - 1].completion = signal_at;
-	err = memory_write(again->pid, signal_at, &signal, sizeof(signal));
+	err = memory_write(all->pid, signal_at, &signal, sizeof(signal));
 	if (!err)
-		err = memory_write(again->pid, queue->ring_address + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
+		err = memory_write(all->pid, queue->ring_address + from % nr * AQL_PACKET_BYTES, packets, (to - from) * AQL_PACKET_BYTES);
 	if (!err)
-		err = write_word(again, queue->write_address, to);
+		err = write_word(all, queue->write_address, to);
 	if (!err)
-		err = ring_doorbell(again, before, to - 1);
-	return err ? err : wait_for_word(again, queue, signal_at + offsetof(struct signal, value), 0, 0);
+		err = ring_doorbell(all, saved, to - 1);
+	return err ? err : wait_for_word(all, queue, signal_at + offsetof(struct signal, value), 0, 0);
 }
 
 /* Bytes [from, to), which are in one piece. */
-static int roll_bytes(struct again *again, const struct queue_record *queue, const struct before *before, uint64_t from,
+static int roll_bytes(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved, uint64_t from,
 		      uint64_t to)
 {
 	uint64_t next;
@@ -280,111 +280,111 @@ static int roll_bytes(struct again *again, const struct queue_record *queue, con
 		dwords = dwords < SDMA_NOP_MAX ? dwords : SDMA_NOP_MAX;
 		nop = (uint32_t)(dwords - 1) << 16;
 		next = at + dwords * sizeof(uint32_t);
-		err = memory_write(again->pid, queue->ring_address + at % queue->ring_size, &nop, sizeof(nop));
+		err = memory_write(all->pid, queue->ring_address + at % queue->ring_size, &nop, sizeof(nop));
 	}
 	if (!err)
-		err = write_word(again, queue->write_address, to);
+		err = write_word(all, queue->write_address, to);
 	if (!err)
-		err = ring_doorbell(again, before, to);
-	return err ? err : wait_for_word(again, queue, queue->read_address, to, 0);
+		err = ring_doorbell(all, saved, to);
+	return err ? err : wait_for_word(all, queue, queue->read_address, to, 0);
 }
 
 /* Half a ring at a time, which ends where the ring does. */
-static int roll(struct again *again, const struct queue_record *queue, const struct before *before)
+static int roll(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved)
 {
-	uint64_t target = before->read - before->lowered,
+	uint64_t target = saved->read - saved->lowered,
 		 step = (is_compute(queue) ? ring_packets(queue) : queue->ring_size) / 2;
 	int err = 0;
 
 	for (uint64_t from = 0, to; !err && from < target; from = to) {
 		to = target - from < step ? target : from + step;
-		err = (is_compute(queue) ? roll_packets : roll_bytes)(again, queue, before, from, to);
+		err = (is_compute(queue) ? roll_packets : roll_bytes)(all, queue, saved, from, to);
 	}
 	return err;
 }
 
 /* A doorbell that was rung before is not known, and one too many does no harm: packets say themselves whether they are
  * there. */
-static int take_up(struct again *again, const struct queue_record *queue, const struct before *before)
+static int restore_position(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved)
 {
-	uint64_t read = before->read - before->lowered, write = before->write - before->lowered;
-	int err = roll(again, queue, before);
+	uint64_t read = saved->read - saved->lowered, write = saved->write - saved->lowered;
+	int err = roll(all, queue, saved);
 
 	/* Signals tell where an AQL queue is, and its read index may come later: it has to count as before. */
 	if (!err && is_compute(queue))
-		err = wait_for_word(again, queue, queue->read_address, read, ring_packets(queue) / 2);
+		err = wait_for_word(all, queue, queue->read_address, read, ring_packets(queue) / 2);
 	if (!err)
-		err = memory_write(again->pid, queue->ring_address, before->ring, queue->ring_size);
+		err = memory_write(all->pid, queue->ring_address, saved->ring, queue->ring_size);
 	if (!err)
-		err = write_word(again, queue->write_address, write);
+		err = write_word(all, queue->write_address, write);
 	if (!err && is_compute(queue)) /* tests/hardware reads it */
 		pr_info("pid %d: queue %u on gpu %#x is at packet %" PRIu64 " instead of %" PRIu64 " (a ring has %" PRIu64
 			", and its MQD had %" PRIu64 ")\n",
-			again->pid, queue->number, queue->gpu_id, read, before->read, ring_packets(queue), queue->counted);
+			all->pid, queue->number, queue->gpu_id, read, saved->read, ring_packets(queue), queue->counted);
 	if (err || write == read)
 		return err;
-	return ring_doorbell(again, before, is_compute(queue) ? write - 1 : write);
+	return ring_doorbell(all, saved, is_compute(queue) ? write - 1 : write);
 }
 
 /* ---- all of it ---- */
 
-static int again_begin(struct again *again)
+static int recreation_begin(struct all_queues *all)
 {
 	_cleanup_free_ int *numbers = NULL;
 	size_t nr = 0, i = 0;
 	struct stat st;
 	char path[64];
-	int err = proc_list(again->pid, "fd", &numbers, &nr);
+	int err = proc_list(all->pid, "fd", &numbers, &nr);
 
 	for (; !err && i < nr; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", again->pid, numbers[i]);
-		again->kfd = numbers[i];
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", all->pid, numbers[i]);
+		all->kfd = numbers[i];
 		if (!stat_quietly(AT_FDCWD, path, &st) && device_is_kfd(&st))
 			break;
 	}
 	if (err || i == nr)
 		return fail(err ? err : -EBADMSG, "pid %d: has no /dev/kfd open, by which its queues could be recreated",
-			    again->pid);
-	err = task_device_vmas(again->pid, &again->vmas, &again->nr_vmas);
+			    all->pid);
+	err = task_device_vmas(all->pid, &all->vmas, &all->nr_vmas);
 	if (err)
 		return err;
-	again->before = calloc(again->nr, sizeof(*again->before));
-	return again->before ? 0 : -ENOMEM;
+	all->saved = calloc(all->nr, sizeof(*all->saved));
+	return all->saved ? 0 : -ENOMEM;
 }
 
-static void again_done(struct again *again)
+static void recreation_done(struct all_queues *all)
 {
-	for (size_t i = 0; again->before && i < again->nr; i++)
-		free(again->before[i].ring);
-	free(again->before);
-	free(again->vmas);
-	sdma_slots_done(&again->slots);
+	for (size_t i = 0; all->saved && i < all->nr; i++)
+		free(all->saved[i].ring);
+	free(all->saved);
+	free(all->vmas);
+	sdma_slots_done(&all->slots);
 }
 
-int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr)
+int mes_recreate(int kfd, pid_t pid, const struct queue_record *queues, size_t nr)
 {
 	/* Two restores that hold SDMA queues at once would take them from each other. */
 	_cleanup_close_ int turn = nr ? turn_begin() : -1;
-	_cleanup_(again_done) struct again again = { .pid = pid, .queues = queues, .nr = nr };
+	_cleanup_(recreation_done) struct all_queues all = { .pid = pid, .queues = queues, .nr = nr };
 	double began = monotonic_seconds();
-	int err = nr ? again_begin(&again) : 0;
+	int err = nr ? recreation_begin(&all) : 0;
 
 	(void)turn;
 	if (err || !nr)
 		return err;
-	err = sdma_slots_take(kfd, queues, nr, &again.slots);
+	err = sdma_slots_take(kfd, queues, nr, &all.slots);
 	for (size_t i = 0; !err && i < nr; i++)
-		err = queues[i].is_restored ? 0 : set_aside(&again, &queues[i], &again.before[i]);
+		err = queues[i].is_restored ? 0 : save_and_clear(&all, &queues[i], &all.saved[i]);
 	if (!err)
-		err = inject_look(pid, again.kfd, &again.inject);
+		err = inject_look(pid, all.kfd, &all.inject);
 	if (!err)
-		err = inject_begin(&again.inject);
+		err = inject_begin(&all.inject);
 	if (!err)
-		err = create_all(&again);
+		err = create_queues(&all);
 	for (size_t i = 0; !err && i < nr; i++)
-		err = queues[i].is_restored ? 0 : take_up(&again, &queues[i], &again.before[i]);
+		err = queues[i].is_restored ? 0 : restore_position(&all, &queues[i], &all.saved[i]);
 	if (!err)
-		err = inject_end(&again.inject);
+		err = inject_end(&all.inject);
 	if (!err)
 		pr_info("pid %d: its queues of gfx11 were recreated in %.3f s\n", pid, monotonic_seconds() - began);
 	return err;

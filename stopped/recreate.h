@@ -10,12 +10,12 @@
 #include "kernel/kernel.h"
 
 /*
- * Makes them in process @pid, whose threads the caller traces and stand still, after RESUME. @kfd: a file of the
+ * Creates them in process @pid, whose threads the caller traces and are in ptrace stops, after RESUME. @kfd: a file of the
  * caller's own. 0, or -errno after fail(): the process is not to run then.
  */
-int mes_make_again(int kfd, pid_t pid, const struct queue_record *queues, size_t nr);
+int mes_recreate(int kfd, pid_t pid, const struct queue_record *queues, size_t nr);
 
-/* ---- SDMA queues that the caller holds, so that others get the numbers that they had ---- */
+/* ---- SDMA queues of the caller, so that queues get the numbers that they had ---- */
 
 struct sdma_slot {
 	uint32_t gpu_id, number, doorbell; /* actual gpu id; the caller's number of the queue */
@@ -41,9 +41,9 @@ struct sdma_slots {
  */
 int sdma_slots_take(int kfd, const struct queue_record *queues, size_t nr, struct sdma_slots *slots);
 
-/* The next SDMA queue that anybody makes on its GPU is that of @queue; nothing for other queues. 0, or -errno after
+/* Frees the number of @queue, which the next SDMA queue on its GPU gets; nothing for other queues. 0, or -errno after
  * fail(). */
-int sdma_slots_let_go(struct sdma_slots *slots, const struct queue_record *queue);
+int sdma_slots_free_for(struct sdma_slots *slots, const struct queue_record *queue);
 
 void sdma_slots_done(struct sdma_slots *slots);
 

@@ -117,7 +117,7 @@ static int end_slot(const struct sdma_slots *slots, const struct sdma_slot *slot
 	return call_ioctl(slots->kfd, AMDKFD_IOC_DESTROY_QUEUE, &args);
 }
 
-int sdma_slots_let_go(struct sdma_slots *slots, const struct queue_record *queue)
+int sdma_slots_free_for(struct sdma_slots *slots, const struct queue_record *queue)
 {
 	const struct sdma_slot *slot = needs_slot(queue) ? find_slot(slots, queue) : NULL;
 	int err = slot ? end_slot(slots, slot) : 0;

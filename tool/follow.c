@@ -126,7 +126,7 @@ static bool find_frozen(const struct follow *follow, pid_t pid, char ret[PATH_MA
 		memcpy(ret, path, sizeof(path));
 		found = true;
 	}
-	return found && cgroup_stands_still(ret);
+	return found && cgroup_all_frozen(ret);
 }
 
 static bool has_record(pid_t pid)

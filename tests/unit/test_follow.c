@@ -75,7 +75,7 @@ bool cgroup_above(char *path)
 }
 
 STUB(bool, cgroup_is_frozen, (const char *path), machine.frozen[!strcmp(path, OWN)])
-STUB(bool, cgroup_stands_still, (const char *path), machine.is_whole)
+STUB(bool, cgroup_all_frozen, (const char *path), machine.is_whole)
 
 int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
 {

@@ -445,13 +445,13 @@ TEST(a_cgroup_is_frozen_when_all_in_it_stand_still)
 	char path[64];
 
 	make_cgroup(path, "populated 1\nfrozen 1\n");
-	assert_true(cgroup_stands_still(path));
+	assert_true(cgroup_all_frozen(path));
 	remove_cgroup(path);
 	make_cgroup(path, "populated 1\nfrozen 0\n");
 	assert_true(cgroup_is_frozen(path));
-	assert_false(cgroup_stands_still(path));
+	assert_false(cgroup_all_frozen(path));
 	remove_cgroup(path);
-	assert_false(cgroup_stands_still(path));
+	assert_false(cgroup_all_frozen(path));
 }
 
 TEST(cgroups_above_end_below_the_root)

@@ -450,7 +450,7 @@ static void ring_is_as_before(size_t i)
 
 static int make_again(const struct queue_record *queues, size_t nr)
 {
-	int err = mes_make_again(OWN_KFD, getpid(), queues, nr);
+	int err = mes_recreate(OWN_KFD, getpid(), queues, nr);
 
 	nothing_of_criu_is_left();
 	return err;
