@@ -2287,6 +2287,7 @@ TEST(a_process_that_can_make_no_calls_stays_suspended_until_it_can)
 /* What has lost nothing needs no call. */
 TEST(a_process_that_died_before_its_first_loss_comes_back_without_calls)
 {
+	make_process();
 	for (unsigned int at = 1, died = 1; died && !model->marked; at++) {
 		make_process();
 		died = run(suspend_once, at, 0) < 0;
