@@ -198,8 +198,8 @@ static bool is_load(u8 kind)
 	return kind >= LOAD && kind <= LOAD_HIGH_SIGNED;
 }
 
-/* What was read, of up to 4 bytes, in a register that held @old. */
-static u32 loaded(u8 kind, unsigned int size, u32 old, u32 x)
+/* What was read, of up to 4 bytes, as a register gets it. Registers with ECC are written whole: the other half becomes 0. */
+static u32 loaded(u8 kind, unsigned int size, u32 x)
 {
 	bool is_signed = kind == LOAD_SIGNED || kind == LOAD_LOW_SIGNED || kind == LOAD_HIGH_SIGNED;
 
@@ -208,10 +208,10 @@ static u32 loaded(u8 kind, unsigned int size, u32 old, u32 x)
 	switch (kind) {
 	case LOAD_LOW:
 	case LOAD_LOW_SIGNED:
-		return (old & 0xffff0000) | (x & 0xffff);
+		return x & 0xffff;
 	case LOAD_HIGH:
 	case LOAD_HIGH_SIGNED:
-		return (old & 0xffff) | x << 16;
+		return x << 16;
 	default:
 		return x;
 	}
@@ -252,7 +252,7 @@ static void load(struct gcn_wave *w, struct place p, unsigned int dst, unsigned 
 	lane_read(w, p, x, size);
 	if (w->state == GCN_STOPPED)
 		return;
-	w->v[dst][lane] = loaded(kind, size, w->v[dst][lane], x[0]);
+	w->v[dst][lane] = loaded(kind, size, x[0]);
 	for (unsigned int k = 1; k < (size + 3) / 4; k++)
 		w->v[dst + k][lane] = x[k];
 }
@@ -509,7 +509,7 @@ static void buffer_lane(struct gcn_wave *w, const struct gcn_inst *i, struct pla
 	if (size)
 		load(w, p, data, lane, size, kind);
 	else
-		w->v[data][lane] = loaded(kind, i->op->size, w->v[data][lane], 0);
+		w->v[data][lane] = 0;
 	for (unsigned int k = size > 4 ? size / 4 : 1; k < (i->op->size + 3u) / 4; k++)
 		w->v[data + k][lane] = 0;
 }
