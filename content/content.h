@@ -100,6 +100,16 @@ int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct conte
 int content_check_file(const struct content_gpu *gpu);
 
 /*
+ * The rules of a pages file whose BOs need @file_bytes: its length, the length that it begins with, and the CRC-32C of all data
+ * of a BO. 0, or -EBADMSG after fail().
+ */
+int content_check_size(uint64_t size, uint64_t file_bytes);
+int content_check_prefix(const uint8_t *prefix, uint64_t file_bytes);
+int content_check_crc(const struct content_bo *bo, uint32_t crc);
+/* All buffers of a GPU together: longer files cannot be read and written everywhere. */
+#define CONTENT_MAX_BYTES (INT64_MAX - (1ull << 27))
+
+/*
  * Where in a pages file the data of each BO begin, and behind the last one the end of the file: nr_bos + 1 offsets
  * that the caller frees. 0, -EINVAL (an empty BO), -EOVERFLOW (more than a file can have) or -ENOMEM, no message.
  */

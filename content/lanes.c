@@ -185,11 +185,11 @@ static int finish_piece(struct lane *lane, unsigned int slot, const struct piece
 		bo->crc32c = crc;
 		bo->has_crc32c = true;
 	}
-	if (!bo->has_crc32c || bo->crc32c == crc)
+	err = content_check_crc(bo, crc);
+	if (!err)
 		return 0;
-	fail(-EBADMSG, "%s: %s at offset %" PRIu64 ": BO %u is damaged: CRC-32C of its %" PRIu64
-	     " bytes is %08x, %08x was saved", lanes->who, lanes->gpu->pages_name, start, bo->index, bo->size, crc, bo->crc32c);
-	return content_run_fail(lanes->run, -EBADMSG);
+	fail_in(err, "%s: %s at offset %" PRIu64 ": BO %u", lanes->who, lanes->gpu->pages_name, start, bo->index);
+	return content_run_fail(lanes->run, err);
 }
 
 /* ---- windows ---- */

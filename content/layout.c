@@ -8,6 +8,8 @@
  */
 #include "content/layout.h"
 
+#include <inttypes.h>
+
 #define STAGING_BYTES_MAX (128u << 20)
 /* With n windows, the first copy and the last transfer, which nothing overlaps with, cost about 2/n of the time. */
 #define WINDOWS_WANTED	  128
@@ -62,12 +64,37 @@ int content_starts(const struct content_bo *bos, size_t nr_bos, uint64_t **ret)
 		starts[i] = pos;
 		if (!bos[i].size)
 			return -EINVAL;
-		if (add_overflows(pos, bos[i].size, &pos) || pos > INT64_MAX - STAGING_BYTES_MAX)
+		if (add_overflows(pos, bos[i].size, &pos) || pos > CONTENT_MAX_BYTES)
 			return -EOVERFLOW;
 	}
 	starts[nr_bos] = pos;
 	*ret = steal_ptr(starts);
 	return 0;
+}
+
+int content_check_size(uint64_t size, uint64_t file_bytes)
+{
+	if (size < file_bytes)
+		return fail(-EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, size, file_bytes);
+	if (size > file_bytes)
+		return fail(-EBADMSG, "has %" PRIu64 " bytes behind its buffer data", size - file_bytes);
+	return 0;
+}
+
+int content_check_prefix(const uint8_t *prefix, uint64_t file_bytes)
+{
+	uint64_t bytes = length_prefix_get(prefix), expected = file_bytes - LENGTH_PREFIX_BYTES;
+
+	if (bytes == expected)
+		return 0;
+	return fail(-EBADMSG, "announces %" PRIu64 " bytes, the buffers have %" PRIu64, bytes, expected);
+}
+
+int content_check_crc(const struct content_bo *bo, uint32_t crc)
+{
+	if (!bo->has_crc32c || bo->crc32c == crc)
+		return 0;
+	return fail(-EBADMSG, "is damaged: CRC-32C of its %" PRIu64 " bytes is %08x, %08x was saved", bo->size, crc, bo->crc32c);
 }
 
 size_t content_find_range(const struct content_range *ranges, size_t nr, uint64_t at)

@@ -286,18 +286,15 @@ void pagesio_discard(struct pagesio *io)
 static int check_prefix(struct pagesio *io)
 {
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
-	uint64_t got = 0, bytes;
+	uint64_t got = 0;
 	int err = read_range(io, 0, (char *)prefix, sizeof(prefix), sizeof(prefix), &got);
 
 	if (err)
 		return err;
 	if (got != sizeof(prefix))
 		return io_fail(io, -EBADMSG, got, "ends within its length prefix");
-	bytes = length_prefix_get(prefix);
-	if (bytes != io->file_bytes - LENGTH_PREFIX_BYTES)
-		return io_fail(io, -EBADMSG, 0, "announces %" PRIu64 " bytes, the buffers have %" PRIu64, bytes,
-			       io->file_bytes - LENGTH_PREFIX_BYTES);
-	return 0;
+	io->at = 0;
+	return content_check_prefix(prefix, io->file_bytes);
 }
 
 /* Whether all of the range is in the page cache; where the kernel does not tell, it is not. */
@@ -335,11 +332,12 @@ int pagesio_open(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes
 	if (err)
 		return err;
 	size = (uint64_t)st.st_size;
-	if (!streaming && size != file_bytes)
-		return io_fail(io, -EBADMSG, size < file_bytes ? size : file_bytes,
-			       "has %" PRIu64 " bytes, %" PRIu64 " expected", size, file_bytes);
 	if (streaming)
 		return check_prefix(io);
+	io->at = size < file_bytes ? size : file_bytes;
+	err = content_check_size(size, file_bytes);
+	if (err)
+		return err;
 	set_direct(io, false); /* the prefix is not a block */
 	/*
 	 * No reading ahead into the cache from the end of what is in it, nor into the window of another lane. Before the

@@ -66,31 +66,18 @@ static void problem(struct verify *v, const char *file, const struct bo *bo, int
 	pthread_mutex_unlock(&v->lock);
 }
 
-/* ---- contents: a length, then one buffer after the other ---- */
-
-static bool fits_into_file(const struct contents *contents)
+/* What the plugin's code has refused with fail(). */
+static void failed(struct verify *v, const struct image_file *file, const struct bo *bo, int err)
 {
-	return contents->bytes <= INT64_MAX - LENGTH_PREFIX_BYTES;
+	if (err)
+		problem(v, file->name, bo, err, "%s", fail_text()[0] ? fail_text() : strerror(-err));
+	fail_clear();
 }
 
-static int read_length(struct member *member, uint64_t *ret)
-{
-	uint8_t length[LENGTH_PREFIX_BYTES] = { 0 };
-	const uint8_t *bytes;
-	int64_t n;
+/* ---- buffer data: a length, then one buffer after the other ---- */
 
-	for (size_t at = 0; at < sizeof(length); at += (size_t)n) {
-		n = member_read(member, sizeof(length) - at, &bytes);
-		if (n < 0)
-			return (int)n;
-		if (bytes)
-			memcpy(length + at, bytes, (size_t)n);
-	}
-	*ret = length_prefix_get(length);
-	return 0;
-}
-
-static int read_buffer(struct verify *v, struct member *member, uint64_t size, uint32_t *ret_crc)
+/* So many bytes, and their CRC-32C; @copy: NULL, or where they go. */
+static int read_bytes(struct verify *v, struct member *member, uint64_t size, uint8_t *copy, uint32_t *ret_crc)
 {
 	const uint8_t *bytes;
 	int64_t n;
@@ -100,7 +87,12 @@ static int read_buffer(struct verify *v, struct member *member, uint64_t size, u
 		if (n < 0)
 			return (int)n;
 		*ret_crc = bytes ? crc32c(*ret_crc, bytes, (size_t)n) : crc32c_zeros(*ret_crc, (uint64_t)n);
-		v->content_bytes += (uint64_t)n;
+		if (copy && bytes)
+			memcpy(copy, bytes, (size_t)n);
+		if (copy)
+			copy += n;
+		else
+			v->content_bytes += (uint64_t)n;
 	}
 	return 0;
 }
@@ -108,9 +100,10 @@ static int read_buffer(struct verify *v, struct member *member, uint64_t size, u
 /* Returns @err where it ends the walk. */
 static int say_unread(struct verify *v, const struct image_file *pages, const struct bo *bo, int err, uint64_t needed)
 {
-	if (err == -ENODATA)
-		problem(v, pages->name, bo, -EBADMSG, "is truncated: %" PRIu64 " bytes, and needs %" PRIu64, pages->size,
-			needed);
+	int why = err == -ENODATA ? content_check_size(pages->size, needed) : 0;
+
+	if (why)
+		failed(v, pages, bo, why);
 	else
 		problem(v, pages->name, bo, -EIO, "cannot be read: %s", strerror(-err));
 	return err == -EBADMSG ? err : 0;
@@ -125,48 +118,48 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		const struct bo *bo = &state->bos[i];
-		bool is_wrong, is_said = print_is_json() || nr_wrong < MAX_LINES;
-		int err = 0;
+		const struct content_bo data = { .size = bo->size, .crc32c = bo->crc32c, .has_crc32c = bo->has_crc32c };
+		bool is_said = print_is_json() || nr_wrong < MAX_LINES;
+		int err;
 
 		if (!kfd_state_owns_on(state, i, pages->is.gpu_id))
 			continue;
-		err = read_buffer(v, member, bo->size, &crc);
+		err = read_bytes(v, member, bo->size, NULL, &crc);
 		if (err)
 			return say_unread(v, pages, bo, err, needed);
-		is_wrong = bo->has_crc32c && bo->crc32c != crc;
-		nr_wrong += is_wrong;
+		err = content_check_crc(&data, crc);
+		nr_wrong += err != 0;
 		pthread_mutex_lock(&v->lock);
 		v->nr_checksums += bo->has_crc32c;
-		v->nr[IMAGE_DAMAGED] += is_wrong && !is_said;
+		v->nr[IMAGE_DAMAGED] += err && !is_said;
 		pthread_mutex_unlock(&v->lock);
-		if (is_wrong && is_said)
-			problem(v, pages->name, bo, -EBADMSG, "is damaged: CRC-32C is 0x%08x, and was 0x%08x", crc,
-				bo->crc32c);
+		failed(v, pages, bo, is_said ? err : 0);
 	}
 	pthread_mutex_lock(&v->lock);
 	if (nr_wrong > MAX_LINES)
 		print_text("%s: and %zu more buffers are damaged\n", pages->name, nr_wrong - MAX_LINES);
 	pthread_mutex_unlock(&v->lock);
-	if (pages->size > needed)
-		damaged(v, pages->name, "has %" PRIu64 " bytes behind its buffer data", pages->size - needed);
+	failed(v, pages, NULL, content_check_size(pages->size, needed));
 	return 0;
 }
 
 static int check_pages(struct verify *v, struct image_file *pages, const struct kfd_state *state, struct member *member)
 {
 	struct contents contents = contents_of(state, pages->is.gpu_id);
-	uint64_t length = 0, needed = LENGTH_PREFIX_BYTES + contents.bytes;
+	uint64_t needed = LENGTH_PREFIX_BYTES + contents.bytes;
+	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
+	uint32_t crc;
 	int err;
 
-	if (!fits_into_file(&contents))
+	if (contents.bytes > CONTENT_MAX_BYTES) /* which was said of its process */
 		return 0;
-	err = read_length(member, &length);
+	err = read_bytes(v, member, sizeof(prefix), prefix, &crc);
 	if (err)
 		return say_unread(v, pages, NULL, err, needed);
-	if (length == contents.bytes)
+	err = content_check_prefix(prefix, needed);
+	if (!err)
 		return compare_buffers(v, pages, state, member, needed);
-	damaged(v, pages->name, "begins with a length of %" PRIu64 " bytes, and its buffers have %" PRIu64, length,
-		contents.bytes);
+	failed(v, pages, NULL, err);
 	return 0;
 }
 
@@ -257,28 +250,21 @@ static void check_contents(struct verify *v)
 
 /* ---- structure ---- */
 
-/* What a process' image says of other files: its render node, and the contents of its buffers. */
-static void verify_process(struct verify *v, const struct image_file *file)
+/* The file with the data of a process on a GPU is there. */
+static void verify_data(struct verify *v, const struct image_file *process, enum image_kind kind, const struct kfd_state *state,
+			uint32_t gpu_id)
 {
-	const struct topology *nodes = file->kfd->nodes;
+	struct contents contents = contents_of(state, gpu_id);
+	char name[IMAGE_NAME_MAX];
 
-	if (file->kfd->no_kfd && !images_find(v->images, IMAGE_RENDER, file->is.id, 0))
-		damaged(v, file->name, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
-	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
-		uint32_t gpu_id = topology_gpu_id(nodes->nodes[i]);
-		struct contents contents = contents_of(&file->kfd->state, gpu_id);
-
-		if (!topology_is_gpu(nodes->nodes[i]))
-			continue;
-		v->nr_buffers += contents.nr;
-		v->nr_without += contents.nr_without;
-		v->needed_bytes += contents.bytes;
-		if (!fits_into_file(&contents))
-			damaged(v, file->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
-		else if (contents.nr && !images_find(v->images, IMAGE_PAGES, file->is.id, gpu_id))
-			damaged(v, file->name, "the file amdgpu-pages-%d-%04x.img with the data of %zu buffers is missing",
-				file->is.id, gpu_id, contents.nr);
-	}
+	v->nr_buffers += contents.nr;
+	v->nr_without += contents.nr_without;
+	v->needed_bytes += contents.bytes;
+	image_name_make(kind, process->is.id, gpu_id, name);
+	if (contents.bytes > CONTENT_MAX_BYTES)
+		damaged(v, process->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
+	else if (contents.nr && !images_find(v->images, kind, process->is.id, gpu_id))
+		damaged(v, process->name, "the file %s with the data of %zu buffers is missing", name, contents.nr);
 }
 
 static void verify_image(struct verify *v, const struct image_file *file)
@@ -286,17 +272,21 @@ static void verify_image(struct verify *v, const struct image_file *file)
 	/* Of itself, which is right: image/ has compared it. CRIU's plugin writes none, and its files may be longer than the image. */
 	bool has_checksum = (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
 			    (file->dmabuf && file->dmabuf->has_crc32c);
+	const struct gpu_process *kfd = file->kfd;
 
 	v->nr_images++;
 	v->nr_image_checksums += has_checksum;
 	if (has_checksum && file->size - LENGTH_PREFIX_BYTES > file->length)
 		damaged(v, file->name, "has %" PRIu64 " bytes behind its end",
 			file->size - LENGTH_PREFIX_BYTES - file->length);
-	if (image_is_process(file))
-		verify_process(v, file);
-	if (file->kfd && file->kfd->is_suspended && !images_find(v->images, IMAGE_SUSPENDED, (int)file->kfd->state.pid, 0))
+	if (kfd && kfd->no_kfd && !images_find(v->images, IMAGE_RENDER, file->is.id, 0))
+		damaged(v, file->name, "the file amdgpu-renderD-%d.img of its render node is missing", file->is.id);
+	for (unsigned int i = 0; image_is_process(file) && i < kfd->nodes->nr_nodes; i++)
+		if (topology_is_gpu(kfd->nodes->nodes[i]))
+			verify_data(v, file, IMAGE_PAGES, &kfd->state, topology_gpu_id(kfd->nodes->nodes[i]));
+	if (kfd && kfd->is_suspended && !images_find(v->images, IMAGE_SUSPENDED, (int)kfd->state.pid, 0))
 		damaged(v, file->name, "is of a suspended process, and its record amdgpu-suspended-%u.img is missing",
-			file->kfd->state.pid);
+			kfd->state.pid);
 }
 
 /* ---- a suspended process: its record, and the data of the buffers that it has freed ---- */
@@ -316,23 +306,8 @@ static void verify_suspended(struct verify *v, const struct image_file *file)
 	}
 	if (!has_process)
 		damaged(v, file->name, "is of a suspended process, of which no amdgpu-kfd image is there");
-	for (size_t i = 0; i < state->nr_devices; i++) {
-		uint32_t gpu_id = state->devices[i].user_gpu_id;
-		struct contents contents = contents_of(state, gpu_id);
-
-		v->nr_buffers += contents.nr;
-		v->nr_without += contents.nr_without;
-		v->needed_bytes += contents.bytes;
-		if (contents.nr && !images_find(v->images, IMAGE_FREED, file->is.id, gpu_id))
-			damaged(v, file->name, "the file amdgpu-freed-%d-%04x.img with the data of %zu buffers is missing",
-				file->is.id, gpu_id, contents.nr);
-	}
-}
-
-static void verify_freed(struct verify *v, const struct image_file *file)
-{
-	if (!images_find(v->images, IMAGE_SUSPENDED, file->is.id, 0))
-		damaged(v, file->name, "the file amdgpu-suspended-%d.img of its process is missing", file->is.id);
+	for (size_t i = 0; i < state->nr_devices; i++)
+		verify_data(v, file, IMAGE_FREED, state, state->devices[i].user_gpu_id);
 }
 
 static void verify_file(struct verify *v, const struct image_file *file)
@@ -345,26 +320,18 @@ static void verify_file(struct verify *v, const struct image_file *file)
 		verify_image(v, file);
 	else if (file->is.kind == IMAGE_SUSPENDED)
 		verify_suspended(v, file);
-	else if (file->is.kind == IMAGE_FREED)
-		verify_freed(v, file);
-	else if (file->is.kind != IMAGE_PAGES)
+	else if (file->is.kind == IMAGE_FREED && !images_find(v->images, IMAGE_SUSPENDED, file->is.id, 0))
+		damaged(v, file->name, "the file amdgpu-suspended-%d.img of its process is missing", file->is.id);
+	else if (file->is.kind == IMAGE_DRM_PAGES)
 		problem(v, file->name, NULL, -EOPNOTSUPP,
 			"is of CRIU's development branch, and nothing that this plugin restores");
-	else if (!process)
+	else if (file->is.kind == IMAGE_PAGES && !process)
 		damaged(v, file->name, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
-	else if (process->kfd && process->kfd->has_crc32c && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
+	else if (file->is.kind == IMAGE_PAGES && process->kfd && process->kfd->has_crc32c && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
 		damaged(v, file->name, "belongs to gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
 /* ---- what images say of each other ---- */
-
-/* What the plugin has said in vain, of the file. */
-static void failed(struct verify *v, const struct image_file *file, int err)
-{
-	if (err)
-		problem(v, file->name, NULL, err, "%s", fail_text());
-	fail_clear();
-}
 
 /* As the tasks of a restore tell each other: all that is owned, then what is named. And whether all of their files are there. */
 static void check_sharing(struct verify *v)
@@ -385,42 +352,26 @@ static void check_sharing(struct verify *v)
 		if (!first && ((kfd && kfd->nr_sharers) || file->dmabuf))
 			first = file;
 		if (kfd)
-			failed(v, file, share_check_owned(table, kfd));
+			failed(v, file, NULL, share_check_owned(table, kfd));
 		else if (file->dmabuf)
-			failed(v, file, share_table_begin(table, file->dmabuf->nr_sharers));
+			failed(v, file, NULL, share_table_begin(table, file->dmabuf->nr_sharers));
 	}
 	for (const struct image_file *file = v->images->files; file < end; file++) {
 		for (size_t i = 0; file->kfd && i < file->kfd->state.nr_bos; i++)
-			failed(v, file, share_check_named(table, file->kfd->state.bos[i].share.buffer));
+			failed(v, file, NULL, share_check_named(table, file->kfd->state.bos[i].share.buffer));
 		for (size_t i = 0; file->render && i < file->render->objects.nr_handles; i++)
-			failed(v, file, share_check_named(table, file->render->objects.handles[i].buffer));
+			failed(v, file, NULL, share_check_named(table, file->render->objects.handles[i].buffer));
 		if (file->dmabuf)
-			failed(v, file, share_check_named(table, file->dmabuf->buffer));
+			failed(v, file, NULL, share_check_named(table, file->dmabuf->buffer));
 	}
 	if (first)
-		failed(v, first, share_table_check(table));
+		failed(v, first, NULL, share_table_check(table));
 	if (nr_wanted > nr_files)
 		damaged(v, first->name, "is of processes with %zu device files, and there are images of %zu", nr_wanted, nr_files);
 	share_table_free(table);
 }
 
 /* ---- criu's list of files, which has the device files ---- */
-
-/* Notes that the images are listed that are of this file. */
-static void check_listed(struct verify *v, uint32_t id)
-{
-	static const enum image_kind kinds[] = { IMAGE_KFD, IMAGE_RENDER, IMAGE_DMABUF };
-	struct image_file *file = NULL, *end = v->images->files + v->images->nr;
-
-	for (size_t i = 0; id <= INT32_MAX && !file && i < ARRAY_SIZE(kinds); i++)
-		file = images_find(v->images, kinds[i], (int)id, 0);
-	if (!file)
-		damaged(v, IMAGES_CRIU_FILES,
-			"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
-			"amdgpu-shared-%u.img is there", id, id, id, id);
-	for (; file && file < end && (uint32_t)file->is.id == id; file++)
-		file->is_listed = true;
-}
 
 static void check_criu_files(struct verify *v)
 {
@@ -438,8 +389,22 @@ static void check_criu_files(struct verify *v)
 		err = data ? read_all(fd, data, (size_t)st.st_size) : -ENOMEM;
 	if (!err)
 		err = criu_list_unpack(data, (size_t)st.st_size, &ids, &nr);
-	for (size_t i = 0; i < nr; i++)
-		check_listed(v, ids[i]);
+	for (size_t i = 0; i < nr; i++) {
+		static const enum image_kind kinds[] = { IMAGE_KFD, IMAGE_RENDER, IMAGE_DMABUF };
+		bool is_there = false;
+
+		for (size_t kind = 0; ids[i] <= INT32_MAX && kind < ARRAY_SIZE(kinds); kind++) {
+			struct image_file *file = images_find(v->images, kinds[kind], (int)ids[i], 0);
+
+			is_there |= file != NULL;
+			if (file)
+				file->is_listed = true;
+		}
+		if (!is_there)
+			damaged(v, IMAGES_CRIU_FILES,
+				"has file %#x of a device, and neither amdgpu-kfd-%u.img nor amdgpu-renderD-%u.img nor "
+				"amdgpu-shared-%u.img is there", ids[i], ids[i], ids[i], ids[i]);
+	}
 	v->knows_files = err != -ENOENT;
 	if (err == -EBADMSG)
 		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");

@@ -79,21 +79,21 @@ static const struct damage {
 	const char *text;
 } damages[] = {
 	{ "a_truncated_file_is_refused", .length = 8 + 1 * MIB + 4096 + 100,
-	  .text = "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): has 1052780 bytes, 6307848 expected" },
+	  .text = "gpu 0x51: pages-51.img at offset 1052780 (BO 102, byte 100): is truncated: 1052780 bytes, and needs 6307848" },
 	{ "a_file_cut_in_its_prefix_is_refused", .length = 3,
-	  .text = "gpu 0x51: pages-51.img at offset 3 (length prefix): has 3 bytes" },
+	  .text = "gpu 0x51: pages-51.img at offset 3 (length prefix): is truncated: 3 bytes" },
 	{ "an_over_long_file_is_refused", .length = 6307848 + 1,
-	  .text = "gpu 0x51: pages-51.img at offset 6307848 (end of the buffer data): has 6307849 bytes" },
+	  .text = "gpu 0x51: pages-51.img at offset 6307848 (end of the buffer data): has 1 bytes behind its buffer data" },
 	{ "a_wrong_length_prefix_is_refused", .prefix = &(const uint64_t){ 6307840 - 4096 },
 	  .text = "(length prefix): announces 6303744 bytes, the buffers have 6307840" },
 	{ "an_unfinished_dump_is_refused", .prefix = &(const uint64_t){ 0 }, .text = "announces 0 bytes" },
-	{ "an_altered_first_byte_is_refused", .flipped = 8, .text = "at offset 8: BO 100 is damaged" },
-	{ "an_altered_last_byte_of_a_bo_is_refused", .flipped = 8 + 1 * MIB - 1, .text = "at offset 8: BO 100 is damaged" },
+	{ "an_altered_first_byte_is_refused", .flipped = 8, .text = "at offset 8: BO 100: is damaged" },
+	{ "an_altered_last_byte_of_a_bo_is_refused", .flipped = 8 + 1 * MIB - 1, .text = "at offset 8: BO 100: is damaged" },
 	{ "an_altered_first_byte_of_a_bo_is_refused", .flipped = 8 + 1 * MIB,
-	  .text = "at offset 1048584: BO 101 is damaged" },
-	{ "an_altered_byte_within_a_bo_is_refused", .flipped = 8 + 3 * MIB, .text = "BO 102 is damaged" },
+	  .text = "at offset 1048584: BO 101: is damaged" },
+	{ "an_altered_byte_within_a_bo_is_refused", .flipped = 8 + 3 * MIB, .text = "BO 102: is damaged" },
 	{ "an_altered_last_byte_is_refused", .flipped = 6307847,
-	  .text = "BO 103 is damaged: CRC-32C of its 12288 bytes is " },
+	  .text = "BO 103: is damaged: CRC-32C of its 12288 bytes is " },
 };
 
 static void flip(uint64_t at)
@@ -122,7 +122,7 @@ SAVED_TEST(contents_that_became_a_hole_are_refused)
 {
 	assert_int_equal(fallocate(saved.gpu.pages_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * MIB, 1 * MIB),
 			 0);
-	assert_restore_fails(-EBADMSG, "BO 102 is damaged");
+	assert_restore_fails(-EBADMSG, "BO 102: is damaged");
 }
 
 /* ---- callers' and the kernel's no ---- */

@@ -101,7 +101,7 @@ TEST(altered_contents_of_a_stream_are_refused)
 	begin_saved(0);
 	assert_int_equal(pwrite(saved.gpu.pages_fd, "\x01\x02\x03\x04", 4, 8 + 1 * MIB + 17), 4);
 	assert_int_equal(restore_bytes(file_bytes, 0), -EBADMSG);
-	assert_said_once("BO 101 is damaged");
+	assert_said_once("BO 101: is damaged");
 	end_saved();
 }
 

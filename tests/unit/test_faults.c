@@ -1225,7 +1225,7 @@ static void are_refused(void)
 	if (pwrite(fd, &byte, 1, 8 + 8192) != 1)
 		complain("%s is not damaged", name);
 	close(fd);
-	assert_restore_fails("BO 2 is damaged");
+	assert_restore_fails("BO 2: is damaged");
 	if (unlinkat(images_fd, name, 0))
 		complain("%s is not there", name);
 	assert_restore_fails("image amdgpu-pages-7-1111.img is missing: it holds 2 buffers of gpu 0x1111");
@@ -1244,7 +1244,7 @@ static const struct {
 } damages[] = {
 	{ false, false, false, "is damaged", false },
 	{ true, false, false, "is damaged", false },
-	{ false, true, false, "has 8200 bytes, 12296 expected", true },
+	{ false, true, false, "is truncated: 8200 bytes, and needs 12296", true },
 	{ false, false, true, "announces 0 bytes, the buffers have 12288", true },
 };
 

@@ -362,7 +362,7 @@ TEST(damage_is_told_once_and_ends_all)
 		nr_told += tasks[i].result == -EBADMSG;
 	}
 	assert_int_equal(nr_told, 1);
-	assert_int_equal(count_lines("gpu 0xa1: pages-a1.img at offset 8: BO 100 is damaged"), 1);
+	assert_int_equal(count_lines("gpu 0xa1: pages-a1.img at offset 8: BO 100: is damaged"), 1);
 	assert_int_equal(log_errors, 1);
 	assert_int_equal(pages_filling_end(filling), -ECANCELED);
 	end();
@@ -370,7 +370,7 @@ TEST(damage_is_told_once_and_ends_all)
 	corrupt(&tasks[1]);
 	run_tasks();
 	assert_int_equal(pages_filling_end(filling), -EBADMSG);
-	assert_non_null(strstr(fail_text(), "BO 100 is damaged"));
+	assert_non_null(strstr(fail_text(), "BO 100: is damaged"));
 	fail_clear();
 	end();
 }
