@@ -54,17 +54,6 @@ static int set_problem(struct image_file *file, int err, const char *problem)
 	return file->problem ? 0 : -ENOMEM;
 }
 
-static int unpack_suspended(struct image_file *file, const uint8_t *data, size_t size)
-{
-	int err;
-
-	file->suspended = calloc(1, sizeof(*file->suspended));
-	err = file->suspended ? suspend_image_read(file->name, data, size, file->suspended) : -ENOMEM;
-	if (err)
-		free(steal_ptr(file->suspended));
-	return err;
-}
-
 static int unpack(struct image_file *file, int fd)
 {
 	_cleanup_free_ uint8_t *data = NULL;
@@ -78,8 +67,13 @@ static int unpack(struct image_file *file, int fd)
 		return kfd_image_unpack(file->name, data, size, &file->kfd);
 	if (file->is.kind == IMAGE_RENDER)
 		return render_image_unpack(file->name, data, size, &file->render);
-	if (file->is.kind == IMAGE_SUSPENDED)
-		return unpack_suspended(file, data, size);
+	if (file->is.kind == IMAGE_SUSPENDED) {
+		file->suspended = calloc(1, sizeof(*file->suspended));
+		err = file->suspended ? suspend_image_read(file->name, data, size, file->suspended) : -ENOMEM;
+		if (err)
+			free(steal_ptr(file->suspended));
+		return err;
+	}
 	file->dmabuf = calloc(1, sizeof(*file->dmabuf));
 	err = file->dmabuf ? dmabuf_image_unpack(file->name, data, size, file->dmabuf) : -ENOMEM;
 	if (err)

@@ -96,54 +96,24 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static int print_help(const char *name)
-{
-	const struct command *command = name ? find_command(name) : NULL;
-
-	if (command)
-		printf("usage: amdgpu-checkpoint %s\n%s\nMore: man amdgpu-checkpoint\n", command->synopsis,
-		       command->options);
-	else
-		fputs(help, stdout);
-	return TOOL_GOOD;
-}
-
-/* Of suspend, resume and state. */
-static int parse_pids(int argc, char **argv, struct arguments *arguments)
-{
-	arguments->pids = calloc((size_t)argc + 1, sizeof(*arguments->pids));
-	if (!arguments->pids)
-		return complain("%s", strerror(ENOMEM));
-	for (; arguments->nr_pids < (size_t)argc; arguments->nr_pids++)
-		if (parse_pid(argv[arguments->nr_pids], &arguments->pids[arguments->nr_pids]))
-			return TOOL_FAIL;
-	return TOOL_GOOD;
-}
-
-/* Honest images need far less. What a stranger's need beyond that is refused, not taken from others. */
+/* Honest images need far less memory. What those of others need beyond that is refused. */
 #ifndef MEMORY_MAX
 #define MEMORY_MAX (4ull << 30)
 #endif
 
-static void limit_memory(void)
+/* Memory of a command that reads images; files of others: the kernel opens a dma-buf here for each buffer of a process. */
+static void set_limit(bool reads_images)
 {
+	int resource = reads_images ? RLIMIT_DATA : RLIMIT_NOFILE;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_DATA, &limit) || limit.rlim_cur <= MEMORY_MAX)
+	if (getrlimit(resource, &limit))
 		return;
-	limit.rlim_cur = MEMORY_MAX;
-	setrlimit(RLIMIT_DATA, &limit);
-}
-
-/* The kernel opens a dma-buf here for each buffer of the processes. */
-static void raise_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	if (!reads_images)
+		limit.rlim_cur = limit.rlim_max;
+	else if (limit.rlim_cur > MEMORY_MAX)
+		limit.rlim_cur = MEMORY_MAX;
+	setrlimit(resource, &limit);
 }
 
 static int run_command(int argc, char **argv, struct arguments *arguments)
@@ -168,33 +138,21 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
 		return complain("--images-dir works with check and doctor only");
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
-	if (command->wants == IMAGES)
-		limit_memory();
-	else
-		raise_files();
+	set_limit(command->wants == IMAGES);
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;
-	if (command->wants == PIDS && parse_pids(argc - 1, argv + 1, arguments))
-		return TOOL_FAIL;
+	arguments->pids = calloc((size_t)argc, sizeof(*arguments->pids));
+	if (!arguments->pids)
+		return complain("%s", strerror(ENOMEM));
+	for (int i = 1; command->wants == PIDS && i < argc; i++)
+		if (parse_pid(argv[i], &arguments->pids[arguments->nr_pids++]))
+			return TOOL_FAIL;
 	return command->run(arguments);
 }
 
 /* Options that are fields of the arguments, by their places there: a text, or a flag where none follows. */
 #define FIELDS	  0x100
 #define AT(field) (FIELDS + (int)offsetof(struct arguments, field))
-
-static void take_option(int option, struct arguments *arguments)
-{
-	void *field;
-
-	if (option < FIELDS)
-		return;
-	field = (char *)arguments + (option - FIELDS);
-	if (optarg)
-		*(const char **)field = optarg;
-	else
-		*(bool *)field = true;
-}
 
 enum { VERSION = -1, UNKNOWN = -2, HELP = -3 };
 
@@ -217,6 +175,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 		{ 0 },
 	};
 	int option, status = TOOL_GOOD;
+	void *field;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "hVD:", options, NULL)) >= 0) {
@@ -225,7 +184,12 @@ static int parse_options(int argc, char **argv, struct arguments *arguments, boo
 		if (option == 'h')
 			status = HELP;
 		*json |= option == 'j';
-		take_option(option == 'D' ? AT(dir) : option, arguments);
+		option = option == 'D' ? AT(dir) : option;
+		field = (char *)arguments + (option - FIELDS);
+		if (option >= FIELDS && optarg)
+			*(const char **)field = optarg;
+		else if (option >= FIELDS)
+			*(bool *)field = true;
 		if (option == '?' && status == TOOL_GOOD) {
 			status = UNKNOWN;
 			*ret_wrong = argv[optind - 1];
@@ -245,8 +209,16 @@ static int parse_and_run(int argc, char **argv)
 		printf("amdgpu-checkpoint %s\n", plugin_version);
 		return TOOL_GOOD;
 	}
-	if (status == HELP || (optind < argc && !strcmp(argv[optind], "help")))
-		return print_help(argv[optind + (optind < argc && status != HELP)]);
+	if (status == HELP || (optind < argc && !strcmp(argv[optind], "help"))) {
+		const char *name = argv[optind + (optind < argc && status != HELP)];
+		const struct command *command = name ? find_command(name) : NULL;
+
+		if (command)
+			printf("usage: amdgpu-checkpoint %s\n%s\nMore: man amdgpu-checkpoint\n", command->synopsis, command->options);
+		else
+			fputs(help, stdout);
+		return TOOL_GOOD;
+	}
 	print_start(json);
 	print_object(NULL);
 	if (status == UNKNOWN)
