@@ -215,6 +215,7 @@ struct gpu_usage {
 struct gpu_work {
 	uint64_t vram_needed; /* bytes */
 	bool has_queues;
+	uint64_t vram_later;  /* bytes that a resume allocates besides: GPUs with room for them, too, are preferred */
 };
 
 /* How people name a GPU. */

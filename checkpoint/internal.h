@@ -244,8 +244,8 @@ void precheck_wait(bool certain);
  * the process that has most, the caller's in any case. 0, also where it cannot be said yet or is not @certain; -errno
  * after fail().
  */
-int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
-		    bool certain, struct topology **largest);
+int precheck_images(const struct topology *machine, const struct settings *settings, const struct suspend_restore *suspended,
+		    struct shared *shared, bool certain, struct topology **largest);
 
 /* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
 

@@ -12,6 +12,7 @@
 #include "checkpoint/internal.h"
 #include "image/image.h"
 #include "match/match.h"
+#include "suspend/suspend.h"
 
 #define WAIT_ATTEMPTS 500
 #define WAIT_USEC     10000
@@ -66,8 +67,8 @@ static int check_pairs(const struct topology *largest, const struct topology *ma
 	return 0;
 }
 
-int precheck_images(const struct topology *machine, const struct settings *settings, struct shared *shared,
-		    bool certain, struct topology **largest)
+int precheck_images(const struct topology *machine, const struct settings *settings, const struct suspend_restore *suspended,
+		    struct shared *shared, bool certain, struct topology **largest)
 {
 	struct match_options options = gpus_match_options(settings);
 	bool has_chance = false, all_are_read = true;
@@ -89,6 +90,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 		has_chance = has_chance || !err;
 		refused = err < 0 ? err : refused;
 		kfd_state_work(&image->state, image->nodes, work);
+		suspend_restore_add_work(suspended, (pid_t)image->state.pid, image->nodes, work);
 		match_need(&shared->choices, image->nodes, work, kfd_image_keeps_ids(image));
 		match_note_pairs(&shared->choices, image->nodes, options.pairs, options.nr_pairs);
 		if (!*largest || topology_count_gpus(image->nodes) > topology_count_gpus(*largest)) {

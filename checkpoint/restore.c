@@ -35,7 +35,8 @@ static int restore_init(struct restore *restore, bool certain)
 	err = suspend_restore_read(&restore->suspended);
 	if (err || restore->machine_error)
 		return err;
-	err = precheck_images(restore->machine, restore->settings, restore->shared, certain, &restore->largest);
+	err = precheck_images(restore->machine, restore->settings, restore->suspended, restore->shared, certain,
+			      &restore->largest);
 	if (err)
 		return err;
 	restore->vma_fds_stay_open = criu_leaves_vma_fds_open();

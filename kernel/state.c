@@ -488,7 +488,7 @@ void kfd_state_work(const struct kfd_state *state, const struct topology *nodes,
 	int node;
 
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
-		ret[i] = (struct gpu_work){ kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i])), false };
+		ret[i] = (struct gpu_work){ .vram_needed = kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i])) };
 	if (!state || records_begin(state, &records))
 		return;
 	while (records_next_queue(&records, &queue) > 0) {

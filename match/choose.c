@@ -55,6 +55,7 @@ void match_need(struct match_choices *choices, const struct topology *saved, con
 		if (!choice)
 			continue;
 		choice->work.vram_needed += work[i].vram_needed;
+		choice->work.vram_later += work[i].vram_later;
 		choice->work.has_queues |= work[i].has_queues;
 	}
 }
@@ -116,7 +117,9 @@ static void wait_for_room(const struct match_process *process, const struct matc
 	match_map_free(map);
 }
 
-static int choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
+/* @later: with room for what a resume allocates, for which it does not wait. */
+static int choose(const struct match_process *process, struct match_candidates *candidates, bool later,
+		  struct match_map **ret)
 {
 	const struct topology *saved = process->saved, *machine = process->machine;
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
@@ -146,6 +149,8 @@ static int choose(const struct match_process *process, struct match_candidates *
 			work[i].has_queues |= choice->work.has_queues;
 			if (choice->work.vram_needed > work[i].vram_needed)
 				work[i].vram_needed = choice->work.vram_needed;
+			if (later)
+				work[i].vram_needed += choice->work.vram_later;
 			if (choice->local_gpu_id && !named[i] && options.nr_pairs < TOPOLOGY_MAX_NODES)
 				pairs[options.nr_pairs++] = (struct device_map_entry){
 					.saved = { DEVICE_REF_GPU_ID, topology_gpu_id(saved->nodes[i]) },
@@ -168,14 +173,15 @@ static int choose(const struct match_process *process, struct match_candidates *
 	options.unusable = unusable;
 	options.usage = candidates->usage;
 	options.work = any_work ? work : NULL;
-	if (process->wait_for_room)
+	if (process->wait_for_room && !later)
 		wait_for_room(process, &options, candidates->usage);
 	return match_devices(saved, machine, &options, ret);
 }
 
 /* ---- a process that comes before a larger one ---- */
 
-int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
+static int choose_beside_larger(const struct match_process *process, struct match_candidates *candidates, bool later,
+				struct match_map **ret)
 {
 	struct match_choices choices = *process->choices;
 	struct match_process follower = *process, larger = *process;
@@ -186,20 +192,32 @@ int match_choose(const struct match_process *process, struct match_candidates *c
 		is_part = !topology_is_gpu(process->saved->nodes[i]) ||
 			  topology_find_minor(process->largest, topology_minor(process->saved->nodes[i])) >= 0;
 	if (!is_part)
-		return choose(process, candidates, ret);
+		return choose(process, candidates, later, ret);
 	/* What the larger one would choose for this one's GPUs. */
 	larger.saved = process->largest;
 	memset(larger.work, 0, sizeof(larger.work));
-	if (choose(&larger, candidates, &map))
+	if (choose(&larger, candidates, later, &map))
 		fail_clear();
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
 		if (topology_find_minor(process->saved, map->pairs[i].saved_minor) >= 0)
 			match_remember(&choices, &map->pairs[i]);
 	match_map_free(map);
 	follower.choices = &choices;
-	if (!choose(&follower, candidates, ret))
+	if (!choose(&follower, candidates, later, ret))
 		return 0;
 	/* Where it has no map, or none of what this process may use, each chooses for itself. */
 	fail_clear();
-	return choose(process, candidates, ret);
+	return choose(process, candidates, later, ret);
+}
+
+int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
+{
+	bool any_later = false;
+
+	for (unsigned int i = 0; i < process->choices->nr; i++)
+		any_later |= process->choices->list[i].work.vram_later != 0;
+	if (any_later && !choose_beside_larger(process, candidates, true, ret))
+		return 0;
+	fail_clear();
+	return choose_beside_larger(process, candidates, false, ret);
 }

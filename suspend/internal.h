@@ -123,6 +123,8 @@ static inline bool process_needs_memory(const struct process *process)
 
 /* Writes its record for good, with this phase, and with the registers that the thread has of its own. */
 int record_set(struct process *process, enum phase phase);
+/* VRAM that a resume allocates on one GPU, by its user id. @goes: of each BO. */
+uint64_t freed_on(const struct kfd_state *state, const uint8_t *goes, uint32_t gpu_id);
 /* As it is. Without /dev/kfd there is no state. */
 int record_write(struct process *process);
 /* Says in the head who the process is: of which suspend, here and now. 0, or -errno after fail(). */

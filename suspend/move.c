@@ -448,6 +448,7 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 	}
 	if (!err) {
 		ret->state = *state;
+		ret->goes = steal_ptr(process.goes);
 		*state = (struct kfd_state){ 0 };
 	}
 	process_done(&process);
@@ -457,6 +458,19 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 void suspend_image_done(struct suspend_image *image)
 {
 	kfd_state_done(&image->state);
+	free(image->goes);
+}
+
+static void add_work(const struct kfd_state *state, const uint8_t *goes, const struct topology *nodes, struct gpu_work *work)
+{
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
+		if (topology_is_gpu(nodes->nodes[i]))
+			work[i].vram_later += freed_on(state, goes, topology_gpu_id(nodes->nodes[i]));
+}
+
+void suspend_image_add_work(const struct suspend_image *image, const struct topology *nodes, struct gpu_work *work)
+{
+	add_work(&image->state, image->goes, nodes, work);
 }
 
 /* ---- a restore ---- */
@@ -552,6 +566,15 @@ static struct arriving *find_arriving(const struct suspend_restore *restore, pid
 bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid)
 {
 	return find_arriving(restore, own_pid);
+}
+
+void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
+			      struct gpu_work *work)
+{
+	const struct arriving *one = find_arriving(restore, own_pid);
+
+	if (one)
+		add_work(&one->process.gpu.state, one->process.goes, nodes, work);
 }
 
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image)

@@ -423,6 +423,16 @@ int record_read(struct process *process)
 	return 0;
 }
 
+uint64_t freed_on(const struct kfd_state *state, const uint8_t *goes, uint32_t gpu_id)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < state->nr_records; i++)
+		if (goes[i] == GOES && state->bos[i].gpu_id == gpu_id)
+			bytes += state->bos[i].size;
+	return bytes;
+}
+
 /* ---- in an image ---- */
 
 int record_save(struct process *process, int fd)

@@ -176,6 +176,9 @@ void suspend_restore_free(struct suspend_restore *restore);
 bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid);
 /* Whether the image of a process and its record are of the same dump. */
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image);
+/* Adds what a resume will allocate on each of @nodes to @work. */
+void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
+			      struct gpu_work *work);
 /* In criu's main process: before RESUME, stops the queues of a process with /dev/kfd. Nothing for those that are not suspended. */
 int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid);
 /* After it, for each that was suspended: its record, its data, and what holds it. */
@@ -185,10 +188,13 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 struct suspend_image {
 	bool has_kfd;
 	struct kfd_state state; /* it owns those of its BOs whose data are in images of their own */
+	uint8_t *goes; /* of each BO */
 	uint64_t freed_bytes;
 };
 /* *ret: suspend_image_done() in any case. */
 int suspend_image_read(const char *name, const uint8_t *data, size_t size, struct suspend_image *ret);
 void suspend_image_done(struct suspend_image *image);
+/* As suspend_restore_add_work(). */
+void suspend_image_add_work(const struct suspend_image *image, const struct topology *nodes, struct gpu_work *work);
 
 #endif

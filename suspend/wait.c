@@ -27,16 +27,6 @@ struct need {
 
 /* ---- what is needed ---- */
 
-static uint64_t missing_on(const struct process *process, uint32_t gpu_id)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < process->gpu.state.nr_records; i++)
-		if (process->goes[i] == GOES && process->gpu.state.bos[i].gpu_id == gpu_id)
-			bytes += process->gpu.state.bos[i].size;
-	return bytes;
-}
-
 /* On one GPU by all processes of the call. What is in the middle has some of its memory already: it is only tried. */
 static uint64_t needed_on(const struct batch *batch, const struct topology_node *node)
 {
@@ -49,7 +39,7 @@ static uint64_t needed_on(const struct batch *batch, const struct topology_node 
 			continue;
 		for (size_t j = 0; j < state->nr_devices; j++)
 			if (kfd_state_gpu(state, batch->machine, state->devices[j].user_gpu_id) == node)
-				bytes += missing_on(&batch->processes[i], state->devices[j].user_gpu_id);
+				bytes += freed_on(state, batch->processes[i].goes, state->devices[j].user_gpu_id);
 	}
 	return bytes;
 }

@@ -81,9 +81,30 @@ static int check_map(const struct run *run, const struct gpu_process *kfd, const
 	return 0;
 }
 
+/* The record of a process that comes back suspended; NULL: it does not. */
+static const struct suspend_image *record_of(const struct run *run, const struct image_file *file)
+{
+	const struct image_file *record =
+		file->kfd && file->kfd->is_suspended ? images_find(&run->images, IMAGE_SUSPENDED, (int)file->kfd->state.pid, 0) : NULL;
+
+	return record ? record->suspended : NULL;
+}
+
+/* What a resume allocates there, which the restore itself does without. */
+static void print_later(const struct gpu_usage *usage, uint64_t bytes)
+{
+	print_bytes("resume_bytes", bytes ? "; its resume needs " : NULL, bytes);
+	if (usage->vram_known)
+		print_bytes("free_bytes", usage->vram_free < bytes ? " of VRAM, free are " : NULL, usage->vram_free);
+	else
+		print_null("free_bytes");
+	print_text("\n");
+}
+
 /* A process that does not fit may have chosen all the same. */
 static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
 {
+	struct gpu_work later[TOPOLOGY_MAX_NODES] = { 0 };
 	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
 	struct match_process process = {
 		.saved = saved, .largest = run->largest, .machine = run->machine, .options = &options,
@@ -98,6 +119,8 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	kfd_state_work(file->kfd ? &file->kfd->state : NULL, saved, process.work);
 	memset(&run->candidates, 0, sizeof(run->candidates));
 	memcpy(run->candidates.usage, run->usage, sizeof(run->usage));
+	if (record_of(run, file))
+		suspend_image_add_work(record_of(run, file), saved, later);
 	err = match_choose(&process, &run->candidates, &map);
 	if (!err && file->kfd)
 		err = check_map(run, file->kfd, map);
@@ -121,7 +144,8 @@ static void match_file(struct run *run, const struct image_file *file, const str
 		print_id("gpu_id", " at dump) becomes gpu ", pair->actual_gpu_id);
 		print_number("render_minor", " (renderD", pair->local_minor);
 		print_string("pci", ", ", pci_text(run->machine->nodes[pair->local], pci));
-		print_text(")%s\n", run->usage[pair->local].has_queues ? ", which others use" : "");
+		print_text(")%s", run->usage[pair->local].has_queues ? ", which others use" : "");
+		print_later(&run->usage[pair->local], later[pair->saved].vram_later);
 		print_end();
 		/* Later processes follow, and have the rest of the memory. */
 		match_remember(&run->choices, pair);
@@ -147,6 +171,8 @@ static void match_all(struct run *run)
 		if (!image_is_process(&run->images.files[i]))
 			continue;
 		kfd_state_work(&kfd->state, kfd->nodes, work);
+		if (record_of(run, &run->images.files[i]))
+			suspend_image_add_work(record_of(run, &run->images.files[i]), kfd->nodes, work);
 		match_need(&run->choices, kfd->nodes, work, kfd_image_keeps_ids(kfd));
 		match_note_pairs(&run->choices, kfd->nodes, run->settings.device_map, run->settings.n_device_map);
 		if (!run->largest || topology_count_gpus(kfd->nodes) > topology_count_gpus(run->largest))

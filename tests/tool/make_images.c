@@ -7,6 +7,7 @@
  *     sharing   the first process' first buffer is imported by the second, and so is an object of a render node
  *     owners    likewise, and a third process owns both, too
  *     render    one process alone, which has no /dev/kfd and all GPUs
+ *     suspended one process alone, with the last GPU, which was suspended and has freed its first buffer
  * Each has criu's list of open files as well, files.img.
  */
 #define _GNU_SOURCE
@@ -19,12 +20,12 @@
 #include "host/criu.h"
 #include "image/image.h"
 #include "records_fixture.h"
+#include "suspend/internal.h"
 
 #define MAX_BOS 64
 #define NASTY	"a\"\\\n\x1b[31m\xff\xc3\xa9\xed\xa0\x80\x7f"
 
-static int directory;
-static bool nasty, sharing, owners, render;
+static bool nasty, sharing, owners, render, suspended;
 static uint64_t unit = 4096;
 
 #define must(condition)                                                                 \
@@ -34,24 +35,6 @@ static uint64_t unit = 4096;
 			exit(1);                                                        \
 		}                                                                       \
 	} while (0)
-
-int criu_image_create(const char *name)
-{
-	int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	return fd < 0 ? -errno : fd;
-}
-
-int criu_image_open(const char *name)
-{
-	(void)name;
-	return -ENOENT;
-}
-
-int criu_image_dir(void)
-{
-	return directory;
-}
 
 /* ---- criu's list of files ---- */
 
@@ -113,12 +96,10 @@ static void fill(uint8_t *bytes, uint64_t size, size_t bo)
 		bytes[i] = (uint8_t)((i * 7 + i / 4096) ^ bo * 29);
 }
 
-static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
+static void write_data(int fd, struct kfd_state *state, uint32_t gpu_id)
 {
 	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	uint64_t at = sizeof(prefix);
-	char name[IMAGE_NAME_MAX];
-	int fd = pages_image_create(id, gpu_id, name);
 
 	must(fd >= 0);
 	for (size_t i = 0; i < state->nr_bos; i++) {
@@ -140,6 +121,13 @@ static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
 	length_prefix_put(prefix, at - sizeof(prefix));
 	must(!ftruncate(fd, (off_t)at) && pwrite(fd, prefix, sizeof(prefix), 0) == sizeof(prefix));
 	close(fd);
+}
+
+static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
+{
+	char name[IMAGE_NAME_MAX];
+
+	write_data(pages_image_create(id, gpu_id, name), state, gpu_id);
 }
 
 /* ---- a process ---- */
@@ -184,6 +172,44 @@ static void add_sharing(struct gpu_process *image, bool owns)
 	};
 }
 
+/* ---- a suspended process ---- */
+
+static void create_image(enum image_kind kind, uint32_t pid, uint32_t gpu_id, int *ret_fd)
+{
+	char name[IMAGE_NAME_MAX];
+
+	image_name_make(kind, (int)pid, gpu_id, name);
+	*ret_fd = criu_image_create(name);
+}
+
+/* Its record and the data of its first buffer, which the state has no more. */
+static void free_first(struct kfd_state *state, uint32_t gpu_id)
+{
+	struct kfd_criu_device_bucket device = { .user_gpu_id = gpu_id, .actual_gpu_id = gpu_id };
+	uint8_t goes[MAX_BOS] = { GOES };
+	struct process process = { .gpu.state = *state, .goes = goes };
+	int fd;
+
+	must(!record_begin(&process.head, 0x5eed));
+	process.head.pid = (int32_t)state->pid;
+	process.head.phase = PHASE_SUSPENDED;
+	process.head.report.has_kfd = true;
+	process.gpu.state.devices = &device;
+	process.gpu.state.nr_devices = 1;
+	for (size_t i = 0; i < state->nr_bos; i++)
+		state->bos[i].share.kind = goes[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
+	create_image(IMAGE_FREED, state->pid, gpu_id, &fd);
+	write_data(fd, &process.gpu.state, gpu_id);
+	for (size_t i = 0; i < state->nr_bos; i++)
+		state->bos[i].share.kind = KFD_BO_OWN;
+	create_image(IMAGE_SUSPENDED, state->pid, 0, &fd);
+	must(!record_save(&process, fd) && !close(fd));
+	memmove(state->bos, state->bos + 1, --state->nr_bos * sizeof(*state->bos));
+	state->nr_records = state->nr_bos;
+}
+
+/* ---- all ---- */
+
 static void write_process(int id, uint32_t pid, struct topology *nodes)
 {
 	struct bo bos[MAX_BOS];
@@ -210,6 +236,9 @@ static void write_process(int id, uint32_t pid, struct topology *nodes)
 	image.state.nr_records = image.state.nr_bos;
 	if (sharing)
 		add_sharing(&image, id != 27);
+	image.is_suspended = suspended;
+	if (suspended)
+		free_first(&image.state, bos[0].gpu_id);
 	fixture_begin(f, topology_count_gpus(nodes), image.state.nr_records);
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++) {
 		uint32_t gpu_id = topology_gpu_id(nodes->nodes[i]);
@@ -297,6 +326,7 @@ static void write_render_only(int id, uint32_t pid, struct topology *nodes)
 int main(int argc, char **argv)
 {
 	struct topology *machine, *all, *last;
+	int directory;
 
 	must(argc > 2);
 	for (int i = 3; i < argc; i++) {
@@ -304,16 +334,20 @@ int main(int argc, char **argv)
 		owners |= !strcmp(argv[i], "owners");
 		sharing |= owners || !strcmp(argv[i], "sharing");
 		render |= !strcmp(argv[i], "render");
+		suspended |= !strcmp(argv[i], "suspended");
 		unit = !strcmp(argv[i], "large") ? 65536 : unit;
 	}
 	must(!mkdir(argv[2], 0700));
 	directory = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(directory >= 0 && !sysfs_read_topology(argv[1], &machine));
+	criu_use_image_dir(directory);
 	list_begin();
 	all = nodes_from(machine, 0);
 	last = nodes_from(machine, topology_count_gpus(machine) - 1);
 	if (render) {
 		write_render_only(7, 42, all);
+	} else if (suspended) {
+		write_process(7, 42, last);
 	} else {
 		write_process(7, 42, all);
 		write_render(8, all);

@@ -5,17 +5,16 @@
 tool_objects = $(call objects,unit-asan,$(1) amdgpu_plugin_topology.c amdgpu_plugin_util.c $(BUILD)/proto/criu-amdgpu.pb-c.c) \
 	$(BUILD)/plugin/amdgpu_plugin_version.o
 TOOL_CHECK_SOURCES := $(wildcard $(addsuffix /*.c,tool suspend checkpoint share pages match image stopped kernel host content)) amdgpu_plugin_drm.c
-MAKE_IMAGES_SOURCES := tests/tool/make_images.c $(addprefix image/,image.c file.c objects.c nodes.c) \
-	content/crc32c.c kernel/state.c kernel/sysfs.c
+WRITER_SOURCES := $(filter-out tool/%,$(TOOL_CHECK_SOURCES))
 
 $(BUILD)/unit-asan/o/tool/%.o: UNIT_CFLAGS += -DMEMORY_MAX=RLIM_INFINITY $(TOOL_CFLAGS)
 $(BUILD)/tool/amdgpu-checkpoint: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
-$(BUILD)/tool/make_images: $(call tool_objects,$(MAKE_IMAGES_SOURCES)) | $(BUILD)/tool
+$(BUILD)/tool/make_images: $(call tool_objects,tests/tool/make_images.c $(WRITER_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
-$(BUILD)/tool/make_record: $(call tool_objects,tests/tool/make_record.c $(filter-out tool/%,$(TOOL_CHECK_SOURCES))) | $(BUILD)/tool
+$(BUILD)/tool/make_record: $(call tool_objects,tests/tool/make_record.c $(WRITER_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
 $(BUILD)/tool:

@@ -138,6 +138,15 @@ void gpu_process_free(struct gpu_process *image)
 	free(image);
 }
 
+static uint64_t resume_bytes; /* on the first GPU; 0: nothing comes back suspended */
+
+void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
+			      struct gpu_work *work)
+{
+	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
+		work[i].vram_later += topology_gpu_id(nodes->nodes[i]) == 0x1000 ? resume_bytes : 0;
+}
+
 STUB(int, nodes_make, (const struct mounted *mounted, uint32_t minor, uint32_t model), 0)
 
 void usage_read(int sysfs, const struct topology *topology, struct gpu_usage *usage)
@@ -194,6 +203,7 @@ static int setup(void **state)
 	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
 	memset(usages, 0, sizeof(usages));
 	memset(image_states, 0, sizeof(image_states));
+	resume_bytes = 0;
 	closed_minor = 0;
 	clear_error = 0;
 	has_sysfs = has_claims = false;
@@ -409,7 +419,7 @@ FIXTURE_TEST(what_all_processes_need_decides)
 	image_states[1] = (struct kfd_state){ .bos = &large, .nr_bos = 1 };
 	free_vram(0, 1099 * MIB);
 	free_vram(1, 1100 * MIB);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, &image_states[0]), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* The parent has its memory by now. */
@@ -419,6 +429,26 @@ FIXTURE_TEST(what_all_processes_need_decides)
 	assert_int_equal(check_room(&image_states[1]), 0);
 	assert_int_equal(log_errors, 0);
 	topology_free(child);
+}
+
+/* A process that comes back suspended: there is room for what it has now on both. */
+FIXTURE_TEST(what_a_resume_needs_decides_where_there_is_room_for_it)
+{
+	images_are(saved, saved, 1);
+	image_states[0] = (struct kfd_state){ .bos = &bos[1], .nr_bos = 1 };
+	resume_bytes = 700 * MIB;
+	free_vram(0, 1099 * MIB);
+	free_vram(1, 1200 * MIB);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
+	assert_int_equal(choose(saved, &image_states[0]), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1001);
+	assert_int_equal(nr_sleeps, 0);
+	memset(&shared->choices, 0, sizeof(shared->choices));
+	free_vram(1, 1099 * MIB);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
+	assert_int_equal(choose(saved, &image_states[0]), 0);
+	assert_int_equal(gpus.list[0].actual_id, 0x1000);
+	assert_int_equal(nr_sleeps, 0);
 }
 
 /* ---- several tasks ---- */
@@ -475,7 +505,7 @@ FIXTURE_TEST(a_process_leaves_room_for_the_one_with_the_most_gpus)
 	topology_free(machine);
 	machine = machine_of(0x5000, "3 x1-2");
 	images_are(saved, pair, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x5001);
 	assert_int_equal(choose(pair, NULL), 0);
@@ -579,15 +609,15 @@ FIXTURE_TEST(what_no_gpu_can_be_is_refused_at_once)
 	struct topology *three = machine_of(0x1000, "3");
 
 	images_are(three, NULL, 1);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -ENODEV);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), -ENODEV);
 	assert_logged("cannot place 3 saved GPUs on 2 local ones");
-	assert_int_equal(precheck_images(machine, &settings, shared, false, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, false, &largest), 0);
 	/* Another process of the directory has a chance. */
 	log_clear();
 	images_are(three, saved, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	images_are(three, three, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -ENODEV);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), -ENODEV);
 	topology_free(three);
 }
 
@@ -598,21 +628,21 @@ FIXTURE_TEST(the_old_id_comes_before_an_idle_gpu_where_processes_share)
 
 	usages[GPU].has_queues = true;
 	images_are(saved, saved, 2);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	/* Another process of the dump shares, and will follow this one. */
 	shared_free(shared);
 	shared = shared_new();
 	image_states[1] = (struct kfd_state){ .bos = &sharing, .nr_bos = 1, .nr_records = 1 };
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1000);
 	assert_int_equal(log_errors, 0);
 	settings.flag[SETTING_SHARING_CHECK] = false;
 	shared_free(shared);
 	shared = shared_new();
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 }
@@ -629,7 +659,7 @@ FIXTURE_TEST(a_pair_of_another_process_is_nothing_to_this_one)
 	settings.device_map[1] =
 		(struct device_map_entry){ { DEVICE_REF_RENDER_MINOR, MINOR(0) }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 2;
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_int_equal(choose(saved, NULL), 0);
 	assert_int_equal(gpus.list[0].actual_id, 0x1001);
 	gpus_done(&gpus);
@@ -639,7 +669,7 @@ FIXTURE_TEST(a_pair_of_another_process_is_nothing_to_this_one)
 	shared_free(shared);
 	shared = shared_new();
 	settings.device_map[1].saved.value = MINOR(6);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), -EINVAL);
 	assert_logged("is no GPU of the image");
 	topology_free(other);
 }
@@ -650,12 +680,12 @@ FIXTURE_TEST(pairs_that_are_not_there_are_refused_at_once)
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x9999 }, { DEVICE_REF_GPU_ID, 0x1001 } };
 	settings.n_device_map = 1;
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), -EINVAL);
 	assert_logged("KFD_DEVICE_MAP: 0x9999 is no GPU of the image");
 	settings.device_map[0] =
 		(struct device_map_entry){ { DEVICE_REF_GPU_ID, 0x1000 }, { DEVICE_REF_GPU_ID, 0x9999 } };
 	machine->nr_hidden = 1;
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), -EINVAL);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), -EINVAL);
 	assert_logged("0x9999 is no GPU of the machine, or one of the 1 that the device cgroup (container) hides");
 }
 
@@ -664,11 +694,11 @@ FIXTURE_TEST(what_cannot_be_said_yet_is_left_to_the_tasks)
 	struct topology *none = machine_of(0, "0");
 
 	images_are(NULL, NULL, 0);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	images_are(none, NULL, 1);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	images_are(NULL, NULL, 1);
-	assert_int_equal(precheck_images(machine, &settings, shared, true, &largest), 0);
+	assert_int_equal(precheck_images(machine, &settings, NULL, shared, true, &largest), 0);
 	assert_string_equal(log_text, "");
 	topology_free(none);
 }

@@ -596,6 +596,38 @@ FIXTURE_TEST(match_takes_a_full_gpu_where_no_memory_is_needed)
 	assert_pair(0, 0xa0, 0xb0);
 }
 
+/* A suspended process has little, and its resume needs more: GPUs with room for both come first, also busy ones. */
+FIXTURE_TEST(match_prefers_gpus_with_room_for_a_resume)
+{
+	struct match_process process = { .options = &options, .choices = &choices };
+	struct gpu_work work[TOPOLOGY_MAX_NODES] = { [GPU] = { .vram_needed = GIB, .vram_later = 10 * GIB } };
+
+	given("1", "3");
+	process.saved = saved;
+	process.machine = local;
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	match_need(&choices, saved, work, false);
+	process.work[GPU].vram_needed = GIB;
+	for (uint32_t i = 0; i < 3; i++)
+		candidates.usage[GPU + i] = (struct gpu_usage){ .vram_known = true, .vram_free = 11 * GIB - 1 };
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	candidates.usage[GPU + 1] = (struct gpu_usage){ .has_queues = true, .vram_known = true, .vram_free = 11 * GIB };
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb1);
+	/* Two such processes of one job: the GPU becomes the same one in both. */
+	match_need(&choices, saved, work, false);
+	candidates.usage[GPU + 2].vram_free = 22 * GIB;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb2);
+	/* What stayed allocated is needed. */
+	for (uint32_t i = 0; i < 3; i++)
+		candidates.usage[GPU + i].vram_free = 2 * GIB - 1;
+	assert_int_equal(choose(&process), -ENODEV);
+	assert_report("saved 0xa0: free VRAM, wanted at least 2048 MiB");
+}
+
 /* Two partitions of 100 GiB each, and one device with 150 GiB: each would have room alone. */
 FIXTURE_TEST(match_asks_for_the_room_of_partitions_together)
 {

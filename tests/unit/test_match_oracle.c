@@ -162,7 +162,7 @@ static void random_use(struct test_case *c)
 		}
 	}
 	for (unsigned int i = 0; i < c->saved->nr_nodes; i++)
-		c->work[i] = (struct gpu_work){ one_of(2) ? below(9) * GIB : 0, one_of(3) };
+		c->work[i] = (struct gpu_work){ .vram_needed = one_of(2) ? below(9) * GIB : 0, .has_queues = one_of(3) };
 	c->options.unusable = one_of(2) ? c->unusable : NULL;
 	c->options.usage = one_of(3) ? NULL : c->usage;
 	c->options.work = one_of(3) ? NULL : c->work;

@@ -642,6 +642,10 @@ TEST(a_process_comes_back_suspended_on_another_gpu)
 
 TEST(an_image_says_which_data_are_beside_it)
 {
+	struct topology_node node = { .value[TOPOLOGY_GPU_ID] = GPU }, other = { .value[TOPOLOGY_GPU_ID] = GPU + 1 };
+	const struct topology nodes = { .nodes = { &other, &node }, .nr_nodes = 2 };
+	struct gpu_work work[2] = { 0 };
+	struct suspend_restore *restore = NULL;
 	struct suspend_image image;
 	uint8_t *data = NULL;
 	size_t size = 0;
@@ -658,6 +662,15 @@ TEST(an_image_says_which_data_are_beside_it)
 	assert_int_equal(image.state.devices[0].user_gpu_id, GPU);
 	assert_int_equal(image.state.nr_bos, 2);
 	assert_true(image.state.bos[0].share.kind != KFD_BO_OWN && image.state.bos[1].share.kind == KFD_BO_OWN);
+	/* And what a resume will allocate. */
+	suspend_image_add_work(&image, &nodes, work);
+	assert_true(work[1].vram_later == BYTES && !work[0].vram_later && !work[1].vram_needed);
+	assert_int_equal(suspend_restore_read(&restore), 0);
+	suspend_restore_add_work(restore, PID, &nodes, work);
+	suspend_restore_add_work(restore, PID + 100, &nodes, work);
+	suspend_restore_add_work(NULL, PID, &nodes, work);
+	assert_int_equal(work[1].vram_later, 2 * BYTES);
+	suspend_restore_free(restore);
 	suspend_image_done(&image);
 	assert_int_equal(suspend_image_read("amdgpu-suspended-4711.img", data, size - 1, &image), -EBADMSG);
 	expect_text("image amdgpu-suspended-4711.img: is damaged");
