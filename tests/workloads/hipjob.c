@@ -20,9 +20,10 @@
 #define PACE_NS	     10000000
 
 static const char usage[] =
-	"Usage: hipjob --state FILE --share KIND [--kernels CODE] [--background]\n"
+	"Usage: hipjob --state FILE --share KIND [--virtual] [--kernels CODE] [--background]\n"
 	"Two processes on the HIP runtime that share memory of a GPU, have memory of their own, and check all of it.\n"
 	"  --share KIND   by hipIpcGetMemHandle (ipc), by virtual memory (vmm), or nothing\n"
+	"  --virtual      each process also has virtual memory of its own (hipMemCreate)\n"
 	"  --kernels CODE a kernel of that file (busy.cl, compiled for the GPUs) runs from one generation to the next\n"
 	"  --background   return when they compute, in a session of their own; their messages go to FILE.log\n"
 	"SIGUSR1: check every byte. SIGTERM: check, clean up and end; the status is 0 only when all was right.\n";
@@ -30,6 +31,7 @@ static const char usage[] =
 struct process {
 	struct job job;
 	const char *code;
+	bool has_virtual;
 	struct hip_job hip;
 	struct hip_share share;
 };
@@ -72,7 +74,7 @@ static int loop(struct job *job)
 static int setup(struct job *job)
 {
 	struct process *process = (struct process *)job;
-	int err = hip_job_open(&process->hip, BUFFER_BYTES);
+	int err = hip_job_open(&process->hip, BUFFER_BYTES, process->has_virtual);
 
 	err = err ? err : hip_share_open(&process->share, &process->hip);
 	if (process->code)
@@ -106,6 +108,7 @@ static bool options_parse(int argc, char **argv, struct process *process)
 	static const struct option options[] = {
 		{ "state", required_argument, NULL, 's' },
 		{ "share", required_argument, NULL, 'x' },
+		{ "virtual", no_argument, NULL, 'v' },
 		{ "kernels", required_argument, NULL, 'k' },
 		{ "background", no_argument, NULL, 'd' },
 		{ 0 },
@@ -118,6 +121,8 @@ static bool options_parse(int argc, char **argv, struct process *process)
 			process->job.state_path = optarg;
 		else if (option == 'd')
 			process->job.background = true;
+		else if (option == 'v')
+			process->has_virtual = true;
 		else if (option == 'k')
 			process->code = optarg;
 		else

@@ -18,6 +18,7 @@ static const char *const kind_names[HIP_KINDS] = {
 	[HIP_KIND_COHERENT] = "coherent pinned memory",
 	[HIP_KIND_REGISTERED] = "registered memory",
 	[HIP_KIND_MANAGED] = "managed memory",
+	[HIP_KIND_VIRTUAL] = "virtual memory",
 };
 
 static uint64_t kept_seed(unsigned int gpu, unsigned int kind)
@@ -87,10 +88,50 @@ int hip_job_round(struct hip_job *job, uint64_t generation)
 	return err;
 }
 
+/* ---- virtual memory ---- */
+
+int hip_virtual_create(int gpu, uint64_t bytes, hip_memory_t *ret)
+{
+	const struct hip_memory_properties properties = {
+		.type = HIP_MEMORY_PINNED,
+		.handle_type = HIP_HANDLE_FD,
+		.location = { HIP_LOCATION_DEVICE, gpu },
+	};
+
+	return HIP(MemCreate, ret, bytes, &properties, 0);
+}
+
+int hip_virtual_map(void *at, uint64_t bytes, hip_memory_t memory, unsigned int nr_gpus)
+{
+	struct hip_access access[HIP_MAX_GPUS];
+	int err = HIP(MemMap, at, bytes, 0, memory, 0);
+
+	for (unsigned int i = 0; i < nr_gpus; i++)
+		access[i] = (struct hip_access){ { HIP_LOCATION_DEVICE, (int)i }, HIP_ACCESS_RW };
+	return err ? err : HIP(MemSetAccess, at, bytes, access, nr_gpus);
+}
+
+int hip_virtual_free(void *at, uint64_t bytes, hip_memory_t memory)
+{
+	int err = HIP(MemUnmap, at, bytes);
+
+	return err ? err : HIP(MemRelease, memory);
+}
+
+static int virtual_open(const struct hip_job *job, unsigned int i, hip_memory_t *handle, void **ret)
+{
+	int err = hip_virtual_create((int)i, HIP_BLOCK_BYTES, handle);
+
+	err = err ? err : HIP(MemAddressReserve, ret, HIP_BLOCK_BYTES, 0, NULL, 0);
+	return err ? err : hip_virtual_map(*ret, HIP_BLOCK_BYTES, *handle, job->nr_gpus);
+}
+
 /* ---- all of it ---- */
 
-static int kept_allocate(const struct hip_job *job, unsigned int kind, void **ret)
+static int kept_allocate(struct hip_job *job, unsigned int i, unsigned int kind)
 {
+	void **ret = &job->gpus[i].kept[kind];
+
 	switch (kind) {
 	case HIP_KIND_DEVICE:
 		return HIP(Malloc, ret, job->bytes);
@@ -104,13 +145,16 @@ static int kept_allocate(const struct hip_job *job, unsigned int kind, void **re
 		return HIP(HostMalloc, ret, job->bytes, HIP_COHERENT);
 	case HIP_KIND_MANAGED:
 		return HIP(MallocManaged, ret, job->bytes, HIP_ATTACH_GLOBAL);
+	case HIP_KIND_VIRTUAL:
+		return virtual_open(job, i, &job->gpus[i].handle, ret);
 	}
 	*ret = aligned_alloc(4096, job->bytes);
 	return *ret ? HIP(HostRegister, *ret, job->bytes, 0) : report(ENOMEM, "no memory to register");
 }
 
-static int kept_free(unsigned int kind, void *memory)
+static int kept_free(const struct hip_gpu *gpu, unsigned int kind)
 {
+	void *memory = gpu->kept[kind];
 	int err;
 
 	switch (kind) {
@@ -121,6 +165,9 @@ static int kept_free(unsigned int kind, void *memory)
 		err = HIP(HostUnregister, memory);
 		free(memory);
 		return err;
+	case HIP_KIND_VIRTUAL:
+		err = hip_virtual_free(memory, HIP_BLOCK_BYTES, gpu->handle);
+		return err ? err : HIP(MemAddressFree, memory, HIP_BLOCK_BYTES);
 	}
 	return HIP(Free, memory);
 }
@@ -130,8 +177,8 @@ static int gpu_open(struct hip_job *job, unsigned int i)
 	struct hip_gpu *gpu = &job->gpus[i];
 	int err = HIP(SetDevice, i);
 
-	for (unsigned int kind = 0; !err && kind < HIP_KINDS; kind++) {
-		err = kept_allocate(job, kind, &gpu->kept[kind]);
+	for (unsigned int kind = 0; !err && kind < job->nr_kinds; kind++) {
+		err = kept_allocate(job, i, kind);
 		err = err ? err : hip_put(job, gpu->kept[kind], kept_seed(i, kind));
 	}
 	err = err ? err : HIP(StreamCreate, &gpu->stream);
@@ -139,11 +186,12 @@ static int gpu_open(struct hip_job *job, unsigned int i)
 	return err ? err : pooled_put(job, i, 0);
 }
 
-int hip_job_open(struct hip_job *job, uint64_t bytes)
+int hip_job_open(struct hip_job *job, uint64_t bytes, bool has_virtual)
 {
 	int nr, err = hip_load();
 
 	job->bytes = bytes;
+	job->nr_kinds = has_virtual ? HIP_KINDS : HIP_KIND_VIRTUAL;
 	job->scratch = malloc(bytes);
 	if (!err && !job->scratch)
 		err = report(ENOMEM, "no memory for %" PRIu64 " bytes", bytes);
@@ -152,10 +200,9 @@ int hip_job_open(struct hip_job *job, uint64_t bytes)
 	err = err ? err : HIP(GetDeviceCount, &nr);
 	if (!err && (nr < 1 || nr > HIP_MAX_GPUS))
 		err = report(ENODEV, "%d GPUs, not 1 to %u", nr, HIP_MAX_GPUS);
-	for (int i = 0; !err && i < nr; i++) {
+	job->nr_gpus = err ? 0 : (unsigned int)nr;
+	for (unsigned int i = 0; !err && i < job->nr_gpus; i++)
 		err = gpu_open(job, i);
-		job->nr_gpus++;
-	}
 	return err;
 }
 
@@ -165,10 +212,10 @@ int hip_job_check(struct hip_job *job, uint64_t generation, uint64_t *bytes)
 
 	for (unsigned int i = 0; !err && i < job->nr_gpus; i++) {
 		err = HIP(SetDevice, i);
-		for (unsigned int kind = 0; !err && kind < HIP_KINDS; kind++)
+		for (unsigned int kind = 0; !err && kind < job->nr_kinds; kind++)
 			err = hip_get(job, job->gpus[i].kept[kind], kept_seed(i, kind), kind_names[kind]);
 		err = err ? err : pooled_get(job, i, generation);
-		*bytes += (HIP_KINDS + 1) * job->bytes;
+		*bytes += (job->nr_kinds + 1) * job->bytes;
 	}
 	return err;
 }
@@ -185,8 +232,8 @@ int hip_job_close(struct hip_job *job)
 		err = err ? err : HIP(StreamSynchronize, gpu->stream);
 		err = err ? err : HIP(EventDestroy, gpu->event);
 		err = err ? err : HIP(StreamDestroy, gpu->stream);
-		for (unsigned int kind = 0; !err && kind < HIP_KINDS; kind++)
-			err = kept_free(kind, gpu->kept[kind]);
+		for (unsigned int kind = 0; !err && kind < job->nr_kinds; kind++)
+			err = kept_free(gpu, kind);
 	}
 	free(job->scratch);
 	return err;

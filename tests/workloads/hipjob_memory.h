@@ -21,11 +21,13 @@ enum hip_kind {
 	HIP_KIND_COHERENT,
 	HIP_KIND_REGISTERED,
 	HIP_KIND_MANAGED,
+	HIP_KIND_VIRTUAL, /* only where it is asked for */
 	HIP_KINDS
 };
 
 struct hip_gpu {
 	void *kept[HIP_KINDS]; /* written once */
+	hip_memory_t handle;   /* of the virtual one */
 	hip_stream_t stream;
 	hip_event_t event; /* recorded when data of the stream are written */
 	void *pooled;	   /* by hipMallocAsync; another one in each generation */
@@ -43,15 +45,16 @@ struct hip_kernel {
 
 struct hip_job {
 	struct hip_gpu gpus[HIP_MAX_GPUS];
-	unsigned int nr_gpus;
+	unsigned int nr_gpus, nr_kinds;
 	struct hip_kernel kernels[HIP_MAX_GPUS];
 	int version;	/* of the runtime */
 	uint64_t bytes; /* of each buffer */
 	void *scratch;
 };
 
-/* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer, whole pages. */
-int hip_job_open(struct hip_job *job, uint64_t bytes);
+/* Starts the runtime, allocates on all its GPUs, writes the kept data. @bytes: of each buffer, whole pages. @has_virtual: also
+ * by hipMemCreate. */
+int hip_job_open(struct hip_job *job, uint64_t bytes, bool has_virtual);
 /* Compares the stream-ordered memory of generation @generation, frees it, allocates and writes the next. */
 int hip_job_round(struct hip_job *job, uint64_t generation);
 /* Compares all kept data and the stream-ordered ones of @generation. Adds what was compared to *bytes. */
@@ -68,6 +71,12 @@ int hip_kernels_close(struct hip_job *job, uint64_t generation);
 /* Writes data of @seed, @job->bytes of it, to memory of a GPU; whether they are there, as @what is called. */
 int hip_put(struct hip_job *job, void *memory, uint64_t seed);
 int hip_get(struct hip_job *job, const void *memory, uint64_t seed, const char *what);
+
+/* Memory of @gpu by hipMemCreate. @bytes: whole blocks. Mapped at @at, for @nr_gpus GPUs from the first on; both go. */
+#define HIP_BLOCK_BYTES (2u << 20)
+int hip_virtual_create(int gpu, uint64_t bytes, hip_memory_t *ret);
+int hip_virtual_map(void *at, uint64_t bytes, hip_memory_t memory, unsigned int nr_gpus);
+int hip_virtual_free(void *at, uint64_t bytes, hip_memory_t memory);
 
 /* Memory that two processes share: by hipIpcGetMemHandle, or by virtual memory (hipMemCreate). */
 enum hip_sharing { HIP_SHARE_NOTHING, HIP_SHARE_IPC, HIP_SHARE_VMM, HIP_SHARINGS };

@@ -7,8 +7,6 @@
 
 #include "hipjob_memory.h"
 
-#define BLOCK_BYTES (2u << 20)
-
 /* ---- IPC ---- */
 
 /* What the first process writes for the second one. */
@@ -67,34 +65,6 @@ static int ipc_close(struct hip_share *share)
 
 /* ---- virtual memory ---- */
 
-static int vmm_create(struct hip_share *share)
-{
-	const struct hip_memory_properties properties = {
-		.type = HIP_MEMORY_PINNED,
-		.handle_type = HIP_HANDLE_FD,
-		.location = { HIP_LOCATION_DEVICE, 0 },
-	};
-
-	return HIP(MemCreate, &share->handle, share->bytes, &properties, 0);
-}
-
-static int vmm_map(struct hip_share *share)
-{
-	struct hip_access access[HIP_MAX_GPUS];
-	int err = HIP(MemMap, share->memory, share->bytes, 0, share->handle, 0);
-
-	for (unsigned int i = 0; i < share->job->nr_gpus; i++)
-		access[i] = (struct hip_access){ { HIP_LOCATION_DEVICE, (int)i }, HIP_ACCESS_RW };
-	return err ? err : HIP(MemSetAccess, share->memory, share->bytes, access, share->job->nr_gpus);
-}
-
-static int vmm_unmap(struct hip_share *share)
-{
-	int err = HIP(MemUnmap, share->memory, share->bytes);
-
-	return err ? err : HIP(MemRelease, share->handle);
-}
-
 /* Before HIP 7.1 the handle is a pointer to the descriptor. */
 static int vmm_import(struct hip_share *share, int *fd)
 {
@@ -108,7 +78,7 @@ static int vmm_open(struct hip_share *share)
 	int fd = -1, err;
 
 	if (!share->pair->number) {
-		err = vmm_create(share);
+		err = hip_virtual_create(0, share->bytes, &share->handle);
 		err = err ? err : HIP(MemExportToShareableHandle, &fd, share->handle, HIP_HANDLE_FD, 0);
 		err = err ? err : pair_send(share->pair, fd);
 	} else {
@@ -118,19 +88,19 @@ static int vmm_open(struct hip_share *share)
 	if (fd >= 0)
 		close(fd);
 	err = err ? err : HIP(MemAddressReserve, &share->memory, share->bytes, 0, NULL, 0);
-	return err ? err : vmm_map(share);
+	return err ? err : hip_virtual_map(share->memory, share->bytes, share->handle, share->job->nr_gpus);
 }
 
 /* At last each process has other memory at the same address, as after a sleep of vLLM. */
 static int vmm_close(struct hip_share *share)
 {
-	int err = vmm_unmap(share);
+	int err = hip_virtual_free(share->memory, share->bytes, share->handle);
 
-	err = err ? err : vmm_create(share);
-	err = err ? err : vmm_map(share);
+	err = err ? err : hip_virtual_create(0, share->bytes, &share->handle);
+	err = err ? err : hip_virtual_map(share->memory, share->bytes, share->handle, share->job->nr_gpus);
 	err = err ? err : hip_put(share->job, share->memory, share->halves.generation);
 	err = err ? err : hip_get(share->job, share->memory, share->halves.generation, "memory after a sleep");
-	err = err ? err : vmm_unmap(share);
+	err = err ? err : hip_virtual_free(share->memory, share->bytes, share->handle);
 	return err ? err : HIP(MemAddressFree, share->memory, share->bytes);
 }
 
@@ -167,7 +137,7 @@ int hip_share_open(struct hip_share *share, struct hip_job *job)
 	int err = HIP(SetDevice, 0);
 
 	share->job = job;
-	share->bytes = (2 * job->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+	share->bytes = (2 * job->bytes + HIP_BLOCK_BYTES - 1) / HIP_BLOCK_BYTES * HIP_BLOCK_BYTES;
 	share->halves = (struct pair_memory){ half_put, half_get, share, 0 };
 	if (!err && share->kind)
 		err = share->kind == HIP_SHARE_IPC ? ipc_open(share) : vmm_open(share);

@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # VMM memory is freed by the driver's own figure, another job takes the room, and every byte, number and mapping is back; killed at any call, too
 # gpus: 1xmi100-256m
+# kernels: each
 # tier: all
 # seconds: 400
 
