@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # A suspended job is dumped as it is, restored as a suspended one, and resumed: on the same GPU, the other one, another machine
 # gpus: 2xmi100
+# kernels: each
 # tier: all
 # seconds: 900
 
@@ -53,7 +54,22 @@ moves() {
 	arrives "$1"
 }
 
-job_start --vram 8M --gpus 0 --extra code --extra svm --extra threads
+extra=(--extra code)
+if loses_stacks; then
+	echo "# caught in a kernel, where the driver saves no control stacks: it stays suspended"
+	job_start "${small[@]}" --extra wave
+	expect_progress
+	process_shape >"$work/shape"
+	suspends
+	dump_refused
+	expect_one_error "$no_stacks"
+	is_suspended "after a dump that was refused"
+	comes_back "after a dump that was refused"
+	job_end
+	extra=()
+fi
+
+job_start --vram 8M --gpus 0 "${extra[@]}" --extra svm --extra threads
 expect_verified
 process_shape >"$work/shape"
 mapfile -t ids < <(machine_gpus | cut -d ' ' -f 1)
@@ -202,3 +218,45 @@ nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
 kill -TERM "$child"
 wait_until 60 no_process "$child" || fail "the job does not end"
 wait_until 10 no_process "$parent" || fail "the parent does not end"
+
+# vram_free MINOR: bytes, by the driver
+vram_free() {
+	local device=/sys/class/drm/renderD$1/device
+	echo $(($(<"$device/mem_info_vram_total") - $(<"$device/mem_info_vram_used")))
+}
+
+# other_job NAME ARG...: of somebody else
+other_job() {
+	"$gpujob" --state "$work/$1" --background --gtt 16K --userptr 16K --chain 5000 "${@:2}" >"$work/$1.start" 2>&1 ||
+		fail "the other job did not start: $(head -n 1 "$work/$1.start")"
+	others+=("$(state_get "$work/$1" pid)")
+}
+
+echo "# others use both GPUs: that with room for the resume is chosen, and not the one of before"
+machine_load 2xmi100 's/^vram_size.*/vram_size = 128M/'
+rm -f "$job"* "$work/shape"
+job_start --vram 16M --gpus 0 --gtt 64K
+expect_verified
+mapfile -t ids < <(machine_gpus | cut -d ' ' -f 1)
+mapfile -t minors < <(machine_gpus | cut -d ' ' -f 2)
+suspends
+dump
+has_left
+before=$(vram_used)
+others=()
+other_job full --gpus 0 --vram $((($(vram_free "${minors[0]}") >> 20) - 12))M
+other_job small --gpus 1 --vram 64K
+[ "$(vram_free "${minors[0]}")" -lt $((16 << 20)) ] || fail "$(vram_free "${minors[0]}") bytes of the full GPU are free"
+idle=$((idle + $(vram_used) - before))
+tool_run match "$images" || fail "match: $(<"$work/tool.out")"
+chosen=$(printf 'gpu %#x (renderD%s at dump) becomes gpu %#x' "${ids[0]}" "${minors[0]}" "${ids[1]}")
+grep -q "$chosen.*its resume needs 1[67]" "$work/tool.out" || fail "match: $(<"$work/tool.out")"
+arrives "beside others"
+grep -q "$chosen" "$work/$criu_runs-restore.log" || fail "the full GPU was chosen: $(grep -h becomes "$work/$criu_runs-restore.log")"
+job_resume
+expect_right
+job_end
+kill -TERM "${others[@]}"
+for pid in "${others[@]}"; do
+	wait_until 60 no_process "$pid" || fail "the other job does not end"
+done
