@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 	struct process process = { .head = { .pid = argc == 4 ? atoi(argv[1]) : 0 } };
 	struct record_head *head = &process.head;
 
-	if (!head->pid || place_make_run() || record_begin(head, 0x5eed))
+	if (!head->pid || datadir_make_run() || record_begin(head, 0x5eed))
 		return 1;
 	head->phase = phase_of(argv[2]);
 	head->report.has_kfd = true;
