@@ -46,16 +46,6 @@ char task_state(pid_t tid)
 	return rest ? rest[0] : 0;
 }
 
-/* As the program calls itself. */
-static void task_name(pid_t pid, char ret[64])
-{
-	_cleanup_fclose_ FILE *f = proc_file(pid, "comm");
-
-	ret[0] = '\0';
-	if (f && fgets(ret, 64, f))
-		ret[strcspn(ret, "\n")] = '\0';
-}
-
 pid_t process_parent(pid_t pid)
 {
 	char line[1024];
@@ -114,7 +104,8 @@ static int wait_for_stop(pid_t tid, double end, int *ret_signal)
 static int fail_seize(pid_t pid, pid_t tid, int err)
 {
 	pid_t tracer = (pid_t)proc_status(tid, "TracerPid", 10);
-	char line[64] = "";
+	_cleanup_fclose_ FILE *f = NULL;
+	char name[64] = "";
 
 	if (err == -EBUSY)
 		return fail(err,
@@ -124,9 +115,11 @@ static int fail_seize(pid_t pid, pid_t tid, int err)
 	if (err != -EPERM || !tracer)
 		return fail(err, "pid %d: cannot stop its thread %d: %m%s", pid, tid,
 			    err == -EPERM ? " (only root may, and no process can stop itself)" : "");
-	task_name(tracer, line);
+	f = proc_file(tracer, "comm");
+	if (f && fgets(name, sizeof(name), f))
+		name[strcspn(name, "\n")] = '\0';
 	return fail(err, "pid %d: cannot stop its thread %d: process %d (%s) traces it: try again when that has ended", pid,
-		    tid, tracer, line);
+		    tid, tracer, name);
 }
 
 /* PTRACE_SEIZE says EPERM also of a thread that is on its way out. */
@@ -255,16 +248,6 @@ static int seize_all(struct hold *hold)
 	return put_leader_first(hold);
 }
 
-static int suspend_seccomp(pid_t pid)
-{
-	if (!proc_status(pid, "Seccomp", 10) ||
-	    !ptrace(PTRACE_SETOPTIONS, pid, NULL, INJECT_OPTIONS | PTRACE_O_SUSPEND_SECCOMP))
-		return 0;
-	return fail(-EOPNOTSUPP,
-		    "pid %d: has a seccomp filter, which cannot be suspended (%s): its calls might not be allowed", pid,
-		    errno == EPERM ? "that takes CAP_SYS_ADMIN" : "this kernel has no CONFIG_CHECKPOINT_RESTORE");
-}
-
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	int err;
@@ -273,8 +256,11 @@ int hold_begin(pid_t pid, bool calls, struct hold *ret)
 	err = seize_all(ret);
 	/* SIGSTOP may be on its way. */
 	ret->was_stopped |= proc_has_pending(pid, SIGSTOP);
-	if (!err && calls)
-		err = suspend_seccomp(pid);
+	if (!err && calls && proc_status(pid, "Seccomp", 10) &&
+	    ptrace(PTRACE_SETOPTIONS, pid, NULL, INJECT_OPTIONS | PTRACE_O_SUSPEND_SECCOMP))
+		err = fail(-EOPNOTSUPP,
+			   "pid %d: has a seccomp filter, which cannot be suspended (%s): its calls might not be allowed", pid,
+			   errno == EPERM ? "that takes CAP_SYS_ADMIN" : "this kernel has no CONFIG_CHECKPOINT_RESTORE");
 	if (err)
 		hold_end(ret);
 	return err;
@@ -366,24 +352,17 @@ int cgroup_freeze(const char *path, bool freeze)
 	return fd < 0 ? fd : write_all(fd, freeze ? "1" : "0", 1);
 }
 
-/* Below a cgroup that is threaded, or whose threads are in several, a new one takes no process. */
-static int check_type(const char *path)
-{
-	_cleanup_close_ int fd = open_in(path, "cgroup.type", O_RDONLY);
-	char type[32] = "";
-
-	if (fd < 0 || read(fd, type, sizeof(type) - 1) < 0)
-		return fd < 0 ? fd : -errno;
-	return strcmp(type, "domain\n") ? -EOPNOTSUPP : 0;
-}
-
 int cgroup_make(const char *path)
 {
+	_cleanup_close_ int fd = -1;
+	char type[32] = "";
 	int err;
 
 	if (mkdir(path, 0755) && (errno != EEXIST || rmdir(path) || mkdir(path, 0755)))
 		return -errno;
-	err = check_type(path);
+	/* Below a cgroup that is threaded, or whose threads are in several, a new one takes no process. */
+	fd = open_in(path, "cgroup.type", O_RDONLY);
+	err = fd < 0 ? fd : read(fd, type, sizeof(type) - 1) < 0 ? -errno : strcmp(type, "domain\n") ? -EOPNOTSUPP : 0;
 	if (err)
 		rmdir(path);
 	return err;

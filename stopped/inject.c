@@ -57,48 +57,30 @@ int inject_write(const struct inject *inject, size_t at, const void *data, size_
 	return memory_write(inject->tid, inject->memory + at, data, size);
 }
 
-static int fill_stack(const struct inject *inject)
-{
-	uint64_t words[(INJECT_SPARE - STACK) / sizeof(uint64_t)];
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		words[i] = inject->instruction;
-	return memory_write(inject->tid, inject->memory + STACK, words, sizeof(words));
-}
-
 /* ---- looking ---- */
 
-/* Where the vDSO is mapped. */
-static bool find_vdso(pid_t tid, uint64_t *ret, size_t *ret_size)
-{
-	_cleanup_fclose_ FILE *f = proc_file(tid, "maps");
-	char line[512];
-	uint64_t end;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, "[vdso]") && sscanf(line, "%" SCNx64 "-%" SCNx64, ret, &end) == 2) {
-			*ret_size = (size_t)(end - *ret);
-			return true;
-		}
-	return false;
-}
-
+/* In the vDSO. */
 static int find_instruction(pid_t tid, uint64_t *ret)
 {
 	static const uint8_t syscall_code[] = { 0x0f, 0x05 };
+	_cleanup_fclose_ FILE *f = proc_file(tid, "maps");
 	_cleanup_free_ uint8_t *code = NULL;
 	const uint8_t *found = NULL;
-	uint64_t start = 0;
-	size_t size = 0;
-	int err = 0;
+	uint64_t start = 0, end = 0;
+	char line[512];
 
-	if (find_vdso(tid, &start, &size)) {
-		code = malloc(size);
-		err = code ? memory_read(tid, start, code, size) : -ENOMEM;
-		found = err ? NULL : memmem(code, size, syscall_code, sizeof(syscall_code));
+	while (f && !end && fgets(line, sizeof(line), f))
+		if (!strstr(line, "[vdso]") || sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
+			end = 0;
+	if (end) {
+		int err;
+
+		code = malloc(end - start);
+		err = code ? memory_read(tid, start, code, end - start) : -ENOMEM;
+		if (err)
+			return err;
+		found = memmem(code, end - start, syscall_code, sizeof(syscall_code));
 	}
-	if (err)
-		return err;
 	if (!found)
 		return fail(-EOPNOTSUPP, "task %d: has no vDSO with a system call: its calls cannot be injected", tid);
 	*ret = start + (uint64_t)(found - code);
@@ -117,30 +99,23 @@ static int get_registers(pid_t tid, struct user_regs_struct *ret)
 	return fail(errno_or_eio(), "task %d: cannot get its registers: %m", tid);
 }
 
-/* Before Linux 5.13 it cannot be asked, and no C library uses it. */
-static int get_rseq(pid_t tid, struct inject_thread *ret)
+int inject_look(pid_t tid, int kfd, struct inject *ret)
 {
 	struct {
 		uint64_t address;
 		uint32_t size, signature, flags, pad;
 	} rseq = { 0 };
-
-	if (ptrace(GET_RSEQ, tid, sizeof(rseq), &rseq) < 0 || !rseq.address)
-		return 0;
-	ret->rseq_at = rseq.address + 8;
-	return memory_read(tid, ret->rseq_at, &ret->rseq_cs, sizeof(ret->rseq_cs));
-}
-
-int inject_look(pid_t tid, int kfd, struct inject *ret)
-{
 	int err;
 
 	*ret = (struct inject){ .tid = tid, .kfd = kfd };
 	err = get_registers(tid, &ret->own.regs);
 	if (!err && ptrace(PTRACE_GETSIGMASK, tid, sizeof(ret->own.blocked), &ret->own.blocked))
 		err = fail(errno_or_eio(), "task %d: cannot get its signals: %m", tid);
-	if (!err)
-		err = get_rseq(tid, &ret->own);
+	/* Before Linux 5.13 it cannot be asked, and no C library uses it. */
+	if (!err && ptrace(GET_RSEQ, tid, sizeof(rseq), &rseq) >= 0 && rseq.address) {
+		ret->own.rseq_at = rseq.address + 8;
+		err = memory_read(tid, ret->own.rseq_at, &ret->own.rseq_cs, sizeof(ret->own.rseq_cs));
+	}
 	return err ? err : find_instruction(tid, &ret->instruction);
 }
 
@@ -303,31 +278,29 @@ int inject_kfd(struct inject *inject, unsigned long op, void *args)
 	return err ? err : memory_read(inject->tid, inject->memory, args, _IOC_SIZE(op));
 }
 
-static int map_memory(struct inject *inject)
+int inject_begin(struct inject *inject)
 {
 	const uint64_t args[6] = {
 		0, INJECT_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, (uint64_t)-1,
 	};
+	uint64_t stack[(INJECT_SPARE - STACK) / sizeof(uint64_t)];
 	int64_t address = 0;
-	int err = inject_call(inject, SYS_mmap, args, &address);
-
-	if (err)
-		return inject_fail(inject, err, "map memory in it");
-	inject->memory = (uint64_t)address;
-	return 0;
-}
-
-int inject_begin(struct inject *inject)
-{
 	int err = block_signals(inject->tid, ALL_SIGNALS);
 
 	if (err)
 		return err;
 	inject->is_changed = true;
-	if (!inject->memory)
-		err = map_memory(inject);
+	if (!inject->memory) {
+		err = inject_call(inject, SYS_mmap, args, &address);
+		if (err)
+			inject_fail(inject, err, "map memory in it");
+		else
+			inject->memory = (uint64_t)address;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(stack); i++)
+		stack[i] = inject->instruction;
 	if (!err)
-		err = fill_stack(inject);
+		err = memory_write(inject->tid, inject->memory + STACK, stack, sizeof(stack));
 	if (err)
 		inject_end(inject);
 	return err;
