@@ -100,20 +100,6 @@ void batch_end(struct batch *batch)
 	topology_free(batch->machine);
 }
 
-static int add_fd(struct process *process, int number)
-{
-	size_t nr = process->nr_fds;
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process->head.pid, number);
-	if (stat_quietly(AT_FDCWD, path, &st) || !device_is_render_node(&st))
-		return 0;
-	if (array_add(process->fds, nr, number))
-		return -ENOMEM;
-	return array_add(process->fd_minors, process->nr_fds, minor(st.st_rdev));
-}
-
 /* Also descriptors of files that another process has opened. */
 static int find_fds(struct process *process)
 {
@@ -123,8 +109,18 @@ static int find_fds(struct process *process)
 
 	if (err)
 		return fail(err, "pid %d: cannot look at its files: %m", process->head.pid);
-	for (size_t i = 0; !err && i < nr; i++)
-		err = add_fd(process, numbers[i]);
+	for (size_t i = 0; !err && i < nr; i++) {
+		size_t nr_fds = process->nr_fds;
+		char path[64];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", process->head.pid, numbers[i]);
+		if (stat_quietly(AT_FDCWD, path, &st) || !device_is_render_node(&st))
+			continue;
+		err = array_add(process->fds, nr_fds, numbers[i]);
+		if (!err)
+			err = array_add(process->fd_minors, process->nr_fds, minor(st.st_rdev));
+	}
 	return err;
 }
 

@@ -23,16 +23,12 @@
 
 #define PREFIX "amdgpu-suspend-"
 
-static bool is_below_run(const char *dir)
-{
-	size_t length = strlen(SUSPEND_RUN);
-
-	return !strncmp(dir, SUSPEND_RUN, length) && (!dir[length] || dir[length] == '/');
-}
-
 void datadir_path(const char *dir, char path[PATH_MAX])
 {
-	if (snprintf(path, PATH_MAX, "%s%s", is_below_run(dir) ? RUN_ROOT : "", dir) >= PATH_MAX)
+	size_t length = strlen(SUSPEND_RUN);
+	bool is_ours = !strncmp(dir, SUSPEND_RUN, length) && (!dir[length] || dir[length] == '/');
+
+	if (snprintf(path, PATH_MAX, "%s%s", is_ours ? RUN_ROOT : "", dir) >= PATH_MAX)
 		path[0] = '\0';
 }
 
@@ -116,14 +112,15 @@ static void our_names(char machine[17], char boot[17])
 
 /* ---- what an earlier boot has left ---- */
 
-static void remove_files(int dir)
+/* Of a process; 0: of all. */
+static void remove_files(int dir, int pid)
 {
 	DIR *list = fdopendir(dup(dir));
 	struct dirent *entry;
 	struct image_name name;
 
 	while (list && (entry = readdir(list)))
-		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES)
+		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && (!pid || name.id == pid))
 			unlinkat(dir, entry->d_name, 0);
 	if (list)
 		closedir(list);
@@ -155,7 +152,7 @@ static void remove_left(int base, const char *machine, const char *boot)
 		dir = openat(base, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir < 0 || fstat(dir, &st) || st.st_uid != geteuid())
 			continue;
-		remove_files(dir);
+		remove_files(dir, 0);
 		if (unlinkat(base, entry->d_name, AT_REMOVEDIR))
 			pr_warn("%s: was left by an earlier boot, and cannot be removed: %s\n", entry->d_name,
 				strerror(errno));
@@ -210,24 +207,18 @@ int datadir_make(const struct datadir *datadir, int *ret_fd)
 	return datadir_open(datadir->dir, ret_fd);
 }
 
-static bool is_in_memory(int fd)
-{
-	struct statfs fs;
-
-	return !fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
-}
-
 int datadir_check_room(const char *dir, int fd, uint64_t bytes)
 {
 	struct memory_room memory;
-	struct statvfs fs;
+	struct statvfs space;
+	struct statfs fs;
 
-	if (!fstatvfs(fd, &fs) && fs.f_blocks && (uint64_t)fs.f_bfree * fs.f_frsize < bytes)
+	if (!fstatvfs(fd, &space) && space.f_blocks && (uint64_t)space.f_bfree * space.f_frsize < bytes)
 		return fail(-ENOSPC,
 			    "%s: the buffer data need %" PRIu64 " bytes, and %" PRIu64
 			    " are free there: make room, or put them elsewhere (-D DIR)",
-			    dir, bytes, (uint64_t)fs.f_bfree * fs.f_frsize);
-	if (!is_in_memory(fd))
+			    dir, bytes, (uint64_t)space.f_bfree * space.f_frsize);
+	if (fstatfs(fd, &fs) || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC))
 		return 0;
 	memory_ask_room(&memory);
 	if (bytes <= memory.bytes)
@@ -242,20 +233,11 @@ void datadir_remove_files(const struct record_head *head)
 {
 	_cleanup_close_ int dir = -1;
 	char path[PATH_MAX];
-	struct dirent *entry;
-	DIR *list;
 
 	datadir_path(head->dir, path);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	list = dir < 0 ? NULL : fdopendir(dup(dir));
-	while (list && (entry = readdir(list))) {
-		struct image_name name;
-
-		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && name.id == head->pid)
-			unlinkat(dir, entry->d_name, 0);
-	}
-	if (list)
-		closedir(list);
+	if (dir >= 0)
+		remove_files(dir, head->pid);
 }
 
 void datadir_remove(const struct record_head *head)

@@ -38,11 +38,6 @@ static bool is_in_own_cgroup(const struct record_head *head, char own[PATH_MAX])
 	return record_cgroup(head, own) && cgroup_of(head->pid, now) && !strcmp(now, own);
 }
 
-static bool has_same_name(const char *path, const char *other)
-{
-	return !strcmp(strrchr(path, '/'), strrchr(other, '/'));
-}
-
 int freezer_find_cgroup(struct process *process)
 {
 	struct record_head *head = &process->head;
@@ -55,7 +50,7 @@ int freezer_find_cgroup(struct process *process)
 			    "pid %d: is frozen in %s or below it, and its cgroup cannot be seen from here: resume it where "
 			    "/sys/fs/cgroup has it",
 			    head->pid, head->home);
-	if (!has_same_name(own, now))
+	if (strcmp(strrchr(own, '/'), strrchr(now, '/')))
 		return 0;
 	if (!head->by_home)
 		*strrchr(now, '/') = '\0';
@@ -203,18 +198,6 @@ static bool is_changed(const struct process *process)
 	return !process->has_ended && process->head.phase != PHASE_COPYING;
 }
 
-/* Those above a process with one thread that may stop themselves when it is. */
-static int note_parents(struct batch *batch, const struct process *process)
-{
-	pid_t pid = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
-	int err = 0;
-
-	for (; !err && pid > 1; pid = process_parent(pid))
-		if (task_state(pid) != 'T')
-			err = array_add(batch->parents, batch->nr_parents, pid);
-	return err;
-}
-
 /* Whoever continues it meanwhile, as Slurm does before it thaws a job, has done so for good. */
 static void note_continued(struct process *process)
 {
@@ -223,8 +206,13 @@ static void note_continued(struct process *process)
 
 static int stop(struct batch *batch, struct process *process)
 {
-	int err = note_parents(batch, process);
+	/* Those above a process with one thread may stop themselves when it is. */
+	pid_t above = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
+	int err = 0;
 
+	for (; !err && above > 1; above = process_parent(above))
+		if (task_state(above) != 'T')
+			err = array_add(batch->parents, batch->nr_parents, above);
 	note_continued(process); /* SIGSTOP makes that unseen */
 	process->head.is_stopped = true;
 	if (!err)
@@ -234,23 +222,21 @@ static int stop(struct batch *batch, struct process *process)
 	return err;
 }
 
-/* SIGCONT takes from it what would stop it when it runs, as Ctrl-Z: that is sent again. */
-static void send_continue(pid_t pid)
-{
-	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
-	uint64_t pending = proc_status(pid, "ShdPnd", 16);
-
-	kill(pid, SIGCONT);
-	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
-		if (pending & 1ull << (stops[i] - 1))
-			kill(pid, stops[i]);
-}
-
 static void continue_process(struct process *process)
 {
+	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+	pid_t pid = process->head.pid;
+
 	note_continued(process);
-	if (process->head.is_stopped && !process->head.was_stopped)
-		send_continue(process->head.pid);
+	if (process->head.is_stopped && !process->head.was_stopped) {
+		uint64_t pending = proc_status(pid, "ShdPnd", 16);
+
+		kill(pid, SIGCONT);
+		/* SIGCONT discards what would stop it when it runs, as Ctrl-Z: that is sent again. */
+		for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
+			if (pending & 1ull << (stops[i] - 1))
+				kill(pid, stops[i]);
+	}
 	process->head.is_stopped = false;
 }
 

@@ -13,30 +13,7 @@
 
 /* ---- queues ---- */
 
-static bool contains(const struct bo *bo, uint64_t address)
-{
-	return address >= bo->addr && address - bo->addr < bo->size;
-}
-
 /* Marks buffers with an address of a queue. */
-static void mark_queue(const struct process *process, const struct queue_record *queue, bool *marks)
-{
-	const struct kfd_state *state = &process->gpu.state;
-	const uint64_t addresses[] = {
-		queue->ring_address, queue->read_address, queue->write_address, queue->eop_address, queue->cwsr_address,
-	};
-
-	for (size_t i = 0; i < state->nr_records; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(addresses); j++)
-			marks[i] |= addresses[j] && contains(&state->bos[i], addresses[j]);
-	for (size_t j = 0; j < ARRAY_SIZE(addresses); j++) {
-		uint32_t bo = addresses[j] ? vmm_bo_at(process, addresses[j]) : NO_BO;
-
-		if (bo != NO_BO)
-			marks[bo] = true;
-	}
-}
-
 static int find_queues(const struct process *process, bool *marks)
 {
 	const struct kfd_state *state = &process->gpu.state;
@@ -44,19 +21,26 @@ static int find_queues(const struct process *process, bool *marks)
 	struct records records;
 	int r = records_begin(state, &records);
 
-	if (!r)
-		while ((r = records_next_queue(&records, &queue)) == 1)
-			mark_queue(process, &queue, marks);
+	while (!r && (r = records_next_queue(&records, &queue)) == 1) {
+		const uint64_t addresses[] = {
+			queue.ring_address, queue.read_address, queue.write_address, queue.eop_address, queue.cwsr_address,
+		};
+
+		for (size_t j = 0; j < ARRAY_SIZE(addresses); j++) {
+			uint64_t address = addresses[j];
+			uint32_t in_vmm = address ? vmm_bo_at(process, address) : NO_BO;
+
+			for (size_t i = 0; address && i < state->nr_records; i++)
+				marks[i] |= address >= state->bos[i].addr && address - state->bos[i].addr < state->bos[i].size;
+			if (in_vmm != NO_BO)
+				marks[in_vmm] = true;
+		}
+		r = 0;
+	}
 	return r ? fail(r, "pid %u: its queues cannot be read: %m", state->pid) : 0;
 }
 
 /* ---- mappings ---- */
-
-static int32_t prot_of(const char *perms)
-{
-	return (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
-	       (perms[2] == 'x' ? PROT_EXEC : 0);
-}
 
 static int add_vma(struct process *process, const struct vma_bos *bos, const struct device_vma *vma, const char *perms)
 {
@@ -75,7 +59,8 @@ static int add_vma(struct process *process, const struct vma_bos *bos, const str
 				.offset = vma->offset - bo->offset,
 				.bo = (uint32_t)(bo - process->gpu.state.bos),
 				.minor = vma->minor,
-				.prot = prot_of(perms),
+				.prot = (perms[0] == 'r' ? PROT_READ : 0) | (perms[1] == 'w' ? PROT_WRITE : 0) |
+					(perms[2] == 'x' ? PROT_EXEC : 0),
 				.flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
 			});
 	process->vmas = grown;
@@ -83,14 +68,26 @@ static int add_vma(struct process *process, const struct vma_bos *bos, const str
 	return err;
 }
 
-/* What only smaps tells: protection, its key, and whether children of the process get it. mlock() does not work on these. */
-static int read_smaps(struct process *process, const struct vma_bos *bos, const struct device_vma *vmas, size_t nr_vmas)
+static int compare_vmas(const void *a, const void *b)
 {
-	_cleanup_fclose_ FILE *f = proc_file(process->head.pid, "smaps");
-	_cleanup_free_ char *line = NULL;
-	bool is_added = false;
-	size_t room = 0;
+	const struct suspend_vma *x = a, *y = b;
 
+	return x->bo != y->bo ? (x->bo > y->bo) - (x->bo < y->bo) : (x->start > y->start) - (x->start < y->start);
+}
+
+/* smaps alone has the key of protection, and whether children of the process get a mapping. mlock() does not work on these. */
+static int find_vmas(struct process *process, const struct vma_bos *bos)
+{
+	_cleanup_free_ struct device_vma *vmas = NULL;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	bool is_added = false;
+	size_t nr = 0, room = 0;
+	int err = task_device_vmas(process->head.pid, &vmas, &nr);
+
+	if (err || !nr)
+		return err;
+	f = proc_file(process->head.pid, "smaps");
 	if (!f)
 		return fail(-errno, "pid %d: cannot read its mappings: %m", process->head.pid);
 	while (getline(&line, &room, f) > 0) {
@@ -105,32 +102,14 @@ static int read_smaps(struct process *process, const struct vma_bos *bos, const 
 			process->vmas[before - 1].dontfork = strstr(line, " dc");
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) != 3)
 			continue;
-		vma = bsearch(&start, vmas, nr_vmas, sizeof(*vmas), compare_u64);
+		vma = bsearch(&start, vmas, nr, sizeof(*vmas), compare_u64);
 		if (vma && add_vma(process, bos, vma, perms))
 			return -ENOMEM;
 		is_added = process->head.nr_vmas > before;
 	}
-	return 0;
-}
-
-static int compare_vmas(const void *a, const void *b)
-{
-	const struct suspend_vma *x = a, *y = b;
-
-	return x->bo != y->bo ? (x->bo > y->bo) - (x->bo < y->bo) : (x->start > y->start) - (x->start < y->start);
-}
-
-static int find_vmas(struct process *process, const struct vma_bos *bos)
-{
-	_cleanup_free_ struct device_vma *vmas = NULL;
-	size_t nr = 0;
-	int err = task_device_vmas(process->head.pid, &vmas, &nr);
-
-	if (!err && nr)
-		err = read_smaps(process, bos, vmas, nr);
-	if (!err && process->head.nr_vmas)
+	if (process->head.nr_vmas)
 		qsort(process->vmas, process->head.nr_vmas, sizeof(*process->vmas), compare_vmas);
-	return err;
+	return 0;
 }
 
 static bool program_of(pid_t pid, char ret[PATH_MAX])
@@ -142,19 +121,6 @@ static bool program_of(pid_t pid, char ret[PATH_MAX])
 	length = readlink(path, ret, PATH_MAX - 1);
 	ret[length < 0 ? 0 : length] = '\0';
 	return length >= 0;
-}
-
-/*
- * Memory that a forked process has mapped, too, is not free when this one gives it up, and each would go on with memory
- * of its own. Such a process has been started later, and runs the same program: exec() drops the mappings. Nobody else
- * is asked for its mappings: that waits for whoever changes them.
- */
-static bool may_have_inherited(pid_t pid, const struct process *process, const char *program)
-{
-	char other[PATH_MAX];
-
-	return pid != process->head.pid && program_of(pid, other) && !strcmp(program, other) &&
-	       process_start(pid) >= process->head.start;
 }
 
 static int mark_inherited(struct process *process, const struct vma_bos *bos, pid_t pid)
@@ -177,10 +143,15 @@ static int mark_inherited(struct process *process, const struct vma_bos *bos, pi
 	return 0;
 }
 
+/*
+ * Memory that a forked process has mapped, too, is not free when this one frees it, and each would go on with memory
+ * of its own. Such a process was started later, and runs the same program: exec() drops the mappings. No other process
+ * is asked for its mappings: that waits for locks that its threads may hold.
+ */
 static int find_inherited(struct process *process, const struct vma_bos *bos)
 {
+	char program[PATH_MAX], other[PATH_MAX];
 	_cleanup_free_ int *pids = NULL;
-	char program[PATH_MAX];
 	size_t nr = 0;
 	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
 
@@ -189,7 +160,8 @@ static int find_inherited(struct process *process, const struct vma_bos *bos)
 	if (!program_of(process->head.pid, program))
 		return fail(errno_or_eio(), "pid %d: cannot tell which program it runs: %m", process->head.pid);
 	for (size_t i = 0; !err && i < nr; i++)
-		if (may_have_inherited(pids[i], process, program))
+		if (pids[i] != process->head.pid && program_of(pids[i], other) && !strcmp(program, other) &&
+		    process_start(pids[i]) >= process->head.start)
 			err = mark_inherited(process, bos, pids[i]);
 	return err;
 }

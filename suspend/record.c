@@ -98,19 +98,13 @@ static uint64_t namespace_inode(const char *name)
 	return stat_quietly(AT_FDCWD, path, &st) ? 0 : st.st_ino;
 }
 
-static int read_boot(char boot[40])
-{
-	_cleanup_close_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	int err = fd < 0 ? -errno : read_text(fd, boot, 40);
-
-	boot[strcspn(boot, "\n")] = '\0';
-	return err ? fail(err, "/proc/sys/kernel/random/boot_id: %m") : 0;
-}
-
 /* Namespaces, boot and writer, as they are here. All that is known of processes is from /proc. */
 static int fill_here(struct record_head *head)
 {
+	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
+	_cleanup_close_ int fd = -1;
 	char self[32] = "";
+	int err;
 
 	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atoi(self) != getpid())
 		return fail(-EOPNOTSUPP, "/proc is of another pid namespace: mount that of this one (unshare --mount-proc)");
@@ -118,7 +112,12 @@ static int fill_here(struct record_head *head)
 	head->time_ns = namespace_inode("time");
 	snprintf(head->writer, sizeof(head->writer), "%s", plugin_version);
 	memset(head->boot, 0, sizeof(head->boot));
-	return head->pid_ns ? read_boot(head->boot) : fail(-ENOENT, "/proc: has no namespaces: %m");
+	if (!head->pid_ns)
+		return fail(-ENOENT, "/proc: has no namespaces: %m");
+	fd = open(boot_id, O_RDONLY | O_CLOEXEC);
+	err = fd < 0 ? -errno : read_text(fd, head->boot, sizeof(head->boot));
+	head->boot[strcspn(head->boot, "\n")] = '\0';
+	return err ? fail(err, "%s: %m", boot_id) : 0;
 }
 
 int record_begin(struct record_head *head, uint64_t id)
@@ -180,16 +179,6 @@ static int write_parts(int fd, struct process *process)
 	return err;
 }
 
-static int write_file(const char *path, struct process *process)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int err = fd < 0 ? -errno : write_parts(fd, process);
-
-	if (!err && fsync(fd))
-		err = -errno;
-	return err;
-}
-
 /* Fills in what the head says of itself and of the parts. */
 static void seal(struct process *process)
 {
@@ -212,13 +201,17 @@ static void seal(struct process *process)
 int record_write(struct process *process)
 {
 	const struct record_head *head = &process->head;
+	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX], made[PATH_MAX];
 	int err;
 
 	seal(process);
 	record_path(head, "", path);
 	record_path(head, NEW, made);
-	err = write_file(made, process);
+	fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	err = fd < 0 ? -errno : write_parts(fd, process);
+	if (!err && fsync(fd))
+		err = -errno;
 	if (!err && rename(made, path))
 		err = -errno;
 	return err ? fail(err, "pid %d: cannot write %s: %m", head->pid, SHOWN(path)) : 0;
@@ -369,29 +362,39 @@ int record_find(pid_t pid, struct record_head *ret)
 	return best == WORTH_ELSEWHERE ? fail_elsewhere(ret, &here) : 0;
 }
 
-static int read_part(int fd, struct record_part *part, uint64_t *left)
-{
-	if (part->size > *left)
-		return -ENODATA;
-	*left -= part->size;
-	*part->data = calloc(1, part->size + 1);
-	return *part->data ? read_all(fd, *part->data, part->size) : -ENOMEM;
-}
-
-static int fill_parts(int fd, struct process *process)
+static int load_parts(struct process *process, const uint8_t *data, uint64_t left)
 {
 	struct record_part parts[NR_PARTS];
-	struct stat st;
-	uint64_t left;
-	int err = fstat(fd, &st) ? -errno : 0;
 
-	left = (uint64_t)st.st_size - sizeof(process->head);
 	record_parts(process, parts);
-	for (size_t i = 0; !err && i < NR_PARTS; i++)
-		err = read_part(fd, &parts[i], &left);
-	if (err || left || parts_crc(process) != process->head.parts_crc)
-		return fail_damaged(&process->head, err ? err : -EBADMSG);
-	return 0;
+	for (size_t i = 0; i < NR_PARTS; i++) {
+		if (parts[i].size > left)
+			return -EBADMSG;
+		*parts[i].data = calloc(1, parts[i].size + 1);
+		if (!*parts[i].data)
+			return -ENOMEM;
+		memcpy(*parts[i].data, data, parts[i].size);
+		data += parts[i].size;
+		left -= parts[i].size;
+	}
+	return left || parts_crc(process) != process->head.parts_crc ? -EBADMSG : 0;
+}
+
+static int read_parts(int fd, struct process *process)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	uint64_t size = 0;
+	struct stat st;
+	int err = fstat(fd, &st) ? -errno : (uint64_t)st.st_size < sizeof(process->head) ? -EBADMSG : 0;
+
+	if (!err) {
+		size = (uint64_t)st.st_size - sizeof(process->head);
+		data = malloc(size + 1);
+		err = data ? read_all(fd, data, size) : -ENOMEM;
+	}
+	if (!err)
+		err = load_parts(process, data, size);
+	return err ? fail_damaged(&process->head, err) : 0;
 }
 
 static void fill_state(const struct record_head *head, struct kfd_state *state)
@@ -415,7 +418,7 @@ int record_read(struct process *process)
 	if (!err)
 		err = record_check(head);
 	if (!err)
-		err = fill_parts(fd, process);
+		err = read_parts(fd, process);
 	if (err)
 		return err;
 	fill_state(head, &process->gpu.state);
@@ -451,30 +454,7 @@ int record_save(struct process *process, int fd)
 	return err ? err : write_parts(fd, process);
 }
 
-static int load_parts(struct process *process, const uint8_t *data, uint64_t left)
-{
-	struct record_part parts[NR_PARTS];
-
-	record_parts(process, parts);
-	for (size_t i = 0; i < NR_PARTS; i++) {
-		if (parts[i].size > left)
-			return -EBADMSG;
-		*parts[i].data = calloc(1, parts[i].size + 1);
-		if (!*parts[i].data)
-			return -ENOMEM;
-		memcpy(*parts[i].data, data, parts[i].size);
-		data += parts[i].size;
-		left -= parts[i].size;
-	}
-	return left || parts_crc(process) != process->head.parts_crc ? -EBADMSG : 0;
-}
-
 #define ENDS(text) memchr(text, '\0', sizeof(text))
-
-static bool is_fixed_sound(const struct record_head *head)
-{
-	return ENDS(head->boot) && ENDS(head->writer) && ENDS(head->dir) && ENDS(head->home);
-}
 
 /* An image may come from anywhere, and a CRC proves nothing: what is an index, a count or a size here. */
 static bool is_sound(const struct process *process)
@@ -502,7 +482,8 @@ int record_load(const char *name, const uint8_t *data, size_t size, struct proce
 	int err = size < RECORD_FIXED ? -EBADMSG : 0;
 
 	memcpy(head, data, size < sizeof(*head) ? size : sizeof(*head));
-	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || fixed_crc(head) != head->crc || !is_fixed_sound(head)))
+	if (!err && (memcmp(head->magic, MAGIC, sizeof(head->magic)) || fixed_crc(head) != head->crc || !ENDS(head->boot) ||
+		     !ENDS(head->writer) || !ENDS(head->dir) || !ENDS(head->home)))
 		err = -EBADMSG;
 	if (!err && head->version != VERSION)
 		return fail(-EOPNOTSUPP,
@@ -574,17 +555,6 @@ int suspend_list(int **ret, size_t *ret_nr)
 	return err;
 }
 
-static bool has_dir(const struct record_head *name, const char *dir)
-{
-	_cleanup_close_ int fd = -1;
-	struct record_head head;
-	char path[PATH_MAX];
-
-	record_path(name, "", path);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && !read_all(fd, &head, RECORD_FIXED) && !strncmp(head.dir, dir, sizeof(head.dir));
-}
-
 /* The processes of a suspend need its directory, also where they have no data. */
 static void remove_dir(const struct record_head *head)
 {
@@ -594,8 +564,17 @@ static void remove_dir(const struct record_head *head)
 
 	if (list_names(0, &heads, &nr))
 		return;
-	for (size_t i = 0; !is_needed && i < nr; i++)
-		is_needed = !(heads[i].pid == head->pid && heads[i].id == head->id) && has_dir(&heads[i], head->dir);
+	for (size_t i = 0; !is_needed && i < nr; i++) {
+		_cleanup_close_ int fd = -1;
+		struct record_head other;
+		char path[PATH_MAX];
+
+		if (heads[i].pid == head->pid && heads[i].id == head->id)
+			continue;
+		record_path(&heads[i], "", path);
+		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		is_needed = fd >= 0 && !read_all(fd, &other, RECORD_FIXED) && !strncmp(other.dir, head->dir, sizeof(other.dir));
+	}
 	if (!is_needed)
 		datadir_remove(head);
 }
@@ -690,12 +669,6 @@ static bool is_thawed(const struct record_head *head)
 	return true;
 }
 
-/* What is frozen takes a signal only when it is thawed: it may still be on its way. */
-static bool is_stopped(pid_t pid)
-{
-	return task_state(pid) == 'T' || proc_has_pending(pid, SIGSTOP);
-}
-
 /* Also where its record says otherwise: a dump that was killed together with its guard leaves it so. */
 static bool is_held_by_signal(const struct record_head *head)
 {
@@ -723,7 +696,8 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	if (ret->state != STATE_GONE)
 		memcpy(ret->dir, head.dir, sizeof(ret->dir));
 	memcpy(ret->follows, head.follows, sizeof(ret->follows));
-	ret->may_run = is_thawed(&head) && !(head.by_stop && is_stopped(pid));
+	/* A signal may still be on its way: what is frozen takes it when it is thawed. */
+	ret->may_run = is_thawed(&head) && !(head.by_stop && (task_state(pid) == 'T' || proc_has_pending(pid, SIGSTOP)));
 	ret->report = head.report;
 	if (ret->state == STATE_LOCKED)
 		ret->report = (struct suspend_report){ 0 };

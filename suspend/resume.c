@@ -104,37 +104,30 @@ static int free_leftovers(struct rebuild *rebuild)
 
 /* ---- buffers ---- */
 
-/* Takes the numbers from @from on, up to that of an entry. One that is taken, and by nothing that is listed, is passed
- * over. */
-static int fill_numbers(struct rebuild *rebuild, uint64_t from, uint64_t end)
-{
-	uint64_t handle = 0;
-	int err = 0;
-
-	for (; !err && from < end; from = handle + 1) {
-		err = calls_make_placeholder(rebuild->process, (uint32_t)(end >> 32), &handle);
-		if (!err && handle < end)
-			err = array_add(rebuild->placeholders, rebuild->nr_placeholders, handle);
-		else if (!err)
-			err = calls_free_handle(rebuild->process, handle);
-	}
-	return err;
-}
-
-/* The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where
- * it is. */
+/*
+ * The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where it is.
+ * A number that is taken, and by nothing that is listed, is passed over.
+ */
 static int fill_gaps(struct rebuild *rebuild, size_t i, size_t *next)
 {
 	int err = 0;
 
 	for (; !err && *next <= i; (*next)++) {
 		const struct bo_number *entry = &rebuild->had[*next];
-		uint64_t from = kfd_handle((uint32_t)(entry->handle >> 32), 0);
+		uint32_t gpu_id = (uint32_t)(entry->handle >> 32);
+		uint64_t from = kfd_handle(gpu_id, 0), handle = 0;
 
+		if (gpu_id != rebuild->had[i].handle >> 32)
+			continue;
 		if (*next && entry[-1].handle >= from)
 			from = entry[-1].handle + 1;
-		if (entry->handle >> 32 == rebuild->had[i].handle >> 32)
-			err = fill_numbers(rebuild, from, entry->handle);
+		for (; !err && from < entry->handle; from = handle + 1) {
+			err = calls_make_placeholder(rebuild->process, gpu_id, &handle);
+			if (!err && handle < entry->handle)
+				err = array_add(rebuild->placeholders, rebuild->nr_placeholders, handle);
+			else if (!err)
+				err = calls_free_handle(rebuild->process, handle);
+		}
 	}
 	return err;
 }
@@ -156,15 +149,6 @@ static int allocate_missing(struct rebuild *rebuild)
 		if (!err)
 			err = calls_allocate(rebuild->process, entry->bo, now);
 	}
-	return err;
-}
-
-static int free_placeholders(struct rebuild *rebuild)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < rebuild->nr_placeholders; i++)
-		err = calls_free_handle(rebuild->process, rebuild->placeholders[i]);
 	return err;
 }
 
@@ -196,44 +180,49 @@ static int collect_dmabufs(struct process *process)
 	return err;
 }
 
-/* Of memory that is new. The numbers of the process' own files are not touched. */
-static int set_metadata(const struct process *process, const struct bo *bo)
-{
-	int node = topology_find_gpu(process->gpu.nodes, bo->gpu_id);
-	_cleanup_close_ int fd = node < 0 ? -ENODEV : drm_open_minor(topology_minor(process->gpu.nodes->nodes[node]));
-	uint32_t handle;
-	int err = fd < 0 ? fd : gem_import(fd, bo->dmabuf_fd, &handle);
-
-	if (!err)
-		err = gem_set_metadata(fd, handle, &bo->share);
-	return err ? fail(err, "pid %d: cannot set the metadata of a buffer of gpu %#x: %m", process->head.pid, bo->gpu_id) : 0;
-}
-
-/* Tokens of IPC, by which others know a buffer that they may import later. */
-static int set_all_metadata(const struct process *process)
+/* For memory that is new: tokens of IPC, by which others know a buffer that they may import later. */
+static int set_metadata(const struct process *process)
 {
 	const struct kfd_state *state = &process->gpu.state;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < state->nr_records; i++)
-		if (process->goes[i] && (state->bos[i].share.metadata_size || state->bos[i].share.tiling))
-			err = set_metadata(process, &state->bos[i]);
+	for (size_t i = 0; !err && i < state->nr_records; i++) {
+		const struct bo *bo = &state->bos[i];
+		int node = topology_find_gpu(process->gpu.nodes, bo->gpu_id);
+		_cleanup_close_ int fd = -1;
+		uint32_t handle;
+
+		if (!process->goes[i] || (!bo->share.metadata_size && !bo->share.tiling))
+			continue;
+		fd = node < 0 ? -ENODEV : drm_open_minor(topology_minor(process->gpu.nodes->nodes[node]));
+		err = fd < 0 ? fd : gem_import(fd, bo->dmabuf_fd, &handle);
+		if (!err)
+			err = gem_set_metadata(fd, handle, &bo->share);
+		if (err)
+			err = fail(err, "pid %d: cannot set the metadata of a buffer of gpu %#x: %m", process->head.pid,
+				   bo->gpu_id);
+	}
 	return err;
 }
 
+/* -ENOMEM without a message: the GPU has no room; with one it is the process' own limit. */
 static int allocate_freed(struct process *process)
 {
 	_cleanup_(rebuild_end) struct rebuild rebuild = { 0 };
-	int err = rebuild_begin(process, &rebuild), end;
+	int err = rebuild_begin(process, &rebuild), end = 0;
 
-	if (err)
+	if (!err) {
+		kfd_close_dmabufs(&rebuild.now);
+		err = free_leftovers(&rebuild);
+		if (!err)
+			err = allocate_missing(&rebuild);
+		for (size_t i = 0; !end && i < rebuild.nr_placeholders; i++)
+			end = calls_free_handle(process, rebuild.placeholders[i]);
+	}
+	err = err ? err : end;
+	if (!err || err == -ENOMEM)
 		return err;
-	kfd_close_dmabufs(&rebuild.now);
-	err = free_leftovers(&rebuild);
-	if (!err)
-		err = allocate_missing(&rebuild);
-	end = free_placeholders(&rebuild);
-	return err ? err : end;
+	return fail(err, "pid %d: cannot get its GPU memory back: %m", process->head.pid);
 }
 
 /* ---- memory that others use meanwhile ---- */
@@ -268,16 +257,6 @@ static int free_vram_again(struct process *process)
 	return err;
 }
 
-/* -ENOMEM without a message: the GPU has no room; with one it is the process' own limit. */
-static int allocate_one(struct process *process)
-{
-	int err = allocate_freed(process);
-
-	if (err == -ENOMEM)
-		return err;
-	return err ? fail(err, "pid %d: cannot get its GPU memory back: %m", process->head.pid) : 0;
-}
-
 /* ---- the processes ---- */
 
 /* Nothing has changed in this process, as far as this record knows: then somebody else has suspended it, from a pid
@@ -306,29 +285,9 @@ static int check_phase(const struct batch *batch, const struct process *process)
 	return 0;
 }
 
-/* What is not counted is whole. */
-static int read_count(struct process *process)
-{
-	int err = record_read_count(process, &process->nr_bos_now);
-
-	process->has_freed = !err;
-	return err == -ENOENT ? 0 : err;
-}
-
-/* From here on the record has the numbers of now. */
-static int note_resets(struct process *process)
-{
-	uint32_t minor = 0;
-	int err = resets_find(&process->head, &minor);
-
-	if (err || !minor)
-		return err;
-	process->head.report.reset_minor = minor;
-	return resets_note(process);
-}
-
 static int seize_process(struct batch *batch, struct process *process)
 {
+	uint32_t minor = 0;
 	int err = process_seize(process);
 
 	if (err == -ENOENT)
@@ -337,15 +296,24 @@ static int seize_process(struct batch *batch, struct process *process)
 		err = check_owner(process);
 	if (!err)
 		err = check_phase(batch, process);
-	if (!err && process_has_kfd(process))
-		err = read_count(process);
+	if (!err && process_has_kfd(process)) {
+		err = record_read_count(process, &process->nr_bos_now);
+		process->has_freed = !err;
+		err = err == -ENOENT ? 0 : err; /* nothing was freed */
+	}
 	if (!err && process->head.nr_devices)
 		err = process_look(batch, process);
 	if (!err)
 		err = freezer_look_at_thread(batch, process);
 	if (!err && process->head.phase != PHASE_COPYING)
 		inject_adopt(&process->inject, &process->head.thread);
-	return err ? err : note_resets(process);
+	if (!err)
+		err = resets_find(&process->head, &minor);
+	if (err || !minor)
+		return err;
+	/* From here on the record has the numbers of now. */
+	process->head.report.reset_minor = minor;
+	return resets_note(process);
 }
 
 /* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at work. */
@@ -419,37 +387,31 @@ static int seize_all(struct batch *batch, const struct suspend_target *target)
 	return err;
 }
 
-/* A process that can make none stays as it is. */
-static int begin_calls(struct process *process)
-{
-	enum phase before = process->head.phase;
-	int err = record_set(process, PHASE_CHANGING);
-
-	if (!err)
-		err = inject_begin(&process->inject);
-	if (err)
-		record_set(process, before);
-	return err;
-}
-
 static int allocate_all(struct batch *batch)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
+		enum phase before = process->head.phase;
 
 		if (!process_needs_memory(process))
 			continue;
-		err = begin_calls(process);
+		err = record_set(process, PHASE_CHANGING);
 		if (!err)
-			err = allocate_one(process);
+			err = inject_begin(&process->inject);
+		/* A process that can make no calls stays as it is. */
+		if (err) {
+			record_set(process, before);
+			return err;
+		}
+		err = allocate_freed(process);
 		if (!err)
 			err = collect_dmabufs(process);
 		if (!err)
 			err = vmm_make(process);
 		if (!err)
-			err = set_all_metadata(process);
+			err = set_metadata(process);
 	}
 	return err;
 }
@@ -501,20 +463,7 @@ static int allocate_or_wait(struct batch *batch)
 
 /* ---- data ---- */
 
-static int restore_data_from(struct batch *batch, const char *dir)
-{
-	_cleanup_close_ int fd = -1;
-	int err = datadir_open(dir, &fd);
-
-	if (err)
-		return err;
-	criu_use_image_dir(fd);
-	err = batch_copy(batch, dir, false);
-	criu_use_image_dir(-1);
-	return err;
-}
-
-/* Those of one directory at the same time. */
+/* The processes with one directory are copied together. */
 static int restore_data(struct batch *batch)
 {
 	int err = 0;
@@ -522,12 +471,18 @@ static int restore_data(struct batch *batch)
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		const char *dir = batch->processes[i].head.dir;
 		bool is_first = process_needs_memory(&batch->processes[i]);
+		_cleanup_close_ int fd = -1;
 
-		for (size_t j = 0; j < i; j++)
-			is_first = is_first &&
-				   !(process_needs_memory(&batch->processes[j]) && !strcmp(batch->processes[j].head.dir, dir));
-		if (is_first)
-			err = restore_data_from(batch, dir);
+		for (size_t j = 0; is_first && j < i; j++)
+			is_first = !process_needs_memory(&batch->processes[j]) || strcmp(batch->processes[j].head.dir, dir);
+		if (!is_first)
+			continue;
+		err = datadir_open(dir, &fd);
+		if (err)
+			return err;
+		criu_use_image_dir(fd);
+		err = batch_copy(batch, dir, false);
+		criu_use_image_dir(-1);
 	}
 	return err;
 }
@@ -552,10 +507,10 @@ static int check_filled(struct batch *batch)
 
 /* ---- the end ---- */
 
-static int finish_calls(struct process *process)
+static int run_queues(struct process *process)
 {
-	bool is_marked = task_find_mark(process->head.pid, -1) >= 0;
-	int err = record_set(process, PHASE_RESTORED);
+	bool is_marked = process->head.phase != PHASE_COPYING && task_find_mark(process->head.pid, -1) >= 0;
+	int err = process->head.phase != PHASE_COPYING ? record_set(process, PHASE_RESTORED) : 0;
 
 	if (!err && is_marked)
 		err = inject_begin(&process->inject);
@@ -563,14 +518,6 @@ static int finish_calls(struct process *process)
 		err = calls_unmark(process);
 	if (!err && process->inject.is_changed)
 		err = inject_end(&process->inject);
-	return err;
-}
-
-static int run_queues(struct process *process)
-{
-	bool is_changed = process->head.phase != PHASE_COPYING;
-	int err = is_changed ? finish_calls(process) : 0;
-
 	kfd_close_dmabufs(&process->gpu.state);
 	if (!err && process_has_kfd(process))
 		err = kfd_unpause(process->gpu.file.fd);

@@ -15,28 +15,23 @@ int process_read_head(struct process *process)
 	return process->has_ended ? 0 : record_check(&process->head);
 }
 
-static int take_kfd(struct process *process)
-{
-	struct task_file *file = &process->gpu.file;
-
-	if (!process->head.report.has_kfd)
-		return 0;
-	file->number = process->head.kfd_number;
-	file->fd = task_take_file(file->pid, file->number);
-	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
-}
-
 int process_seize(struct process *process)
 {
+	struct task_file *file = &process->gpu.file;
 	int err = hold_begin(process->head.pid, true, &process->hold);
 
 	if (!err)
 		err = record_read(process);
 	if (!err)
 		err = freezer_find_cgroup(process);
-	if (!err)
-		freezer_note_stopped(process);
-	return err ? err : take_kfd(process);
+	if (err)
+		return err;
+	freezer_note_stopped(process);
+	if (!process->head.report.has_kfd)
+		return 0;
+	file->number = process->head.kfd_number;
+	file->fd = task_take_file(file->pid, file->number);
+	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
 }
 
 void process_forget_plan(struct process *process)

@@ -68,13 +68,6 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 
 /* ---- before anything is stopped ---- */
 
-static const char *why_not(const struct record_head *head)
-{
-	if (head->phase == PHASE_LOCKED)
-		return "locked already";
-	return task_find_mark(head->pid, -1) >= 0 ? "suspended already" : "being suspended, or a suspend of it was killed";
-}
-
 static int check_unsuspended(pid_t pid)
 {
 	struct record_head head;
@@ -82,7 +75,9 @@ static int check_unsuspended(pid_t pid)
 	bool is_marked = task_find_mark(pid, -1) >= 0;
 
 	if (!err && record_is_alive(&head))
-		return fail(-EALREADY, "pid %d: is %s (\"amdgpu-checkpoint resume %d\")", pid, why_not(&head), pid);
+		return fail(-EALREADY, "pid %d: is %s (\"amdgpu-checkpoint resume %d\")", pid,
+			    head.phase == PHASE_LOCKED ? "locked already" :
+			    is_marked ? "suspended already" : "being suspended, or a suspend of it was killed", pid);
 	if (!err)
 		record_remove(&head);
 	/* Another process has this number in another pid namespace. */
@@ -94,28 +89,25 @@ static int check_unsuspended(pid_t pid)
 	return err == -ENOENT || err == -EXDEV ? 0 : err;
 }
 
-static int begin_record(struct process *process, const struct suspend_target *target, const struct datadir *datadir)
+/* A process has one tracer: the command that traces it is alone with its record. */
+static int stop_process(struct process *process, const struct suspend_target *target, const struct datadir *datadir)
 {
 	struct record_head *head = &process->head;
-	int err = record_begin(head, target->id);
+	int err = hold_begin(head->pid, true, &process->hold);
 
+	if (!err)
+		err = check_unsuspended(head->pid);
+	if (!err)
+		err = record_begin(head, target->id);
+	if (err)
+		return err;
 	head->phase = PHASE_COPYING;
 	head->was_stopped = hold_is_stopped(&process->hold);
 	head->made_base = datadir->is_new_base;
 	head->by_stop = target->by_stop;
 	snprintf(head->follows, sizeof(head->follows), "%s", target->follows ? target->follows : "");
 	snprintf(head->dir, sizeof(head->dir), "%s", datadir->dir);
-	return err ? err : record_write(process);
-}
-
-/* A process has one tracer: whoever holds it is alone with its record. */
-static int stop_process(struct process *process, const struct suspend_target *target, const struct datadir *datadir)
-{
-	int err = hold_begin(process->head.pid, true, &process->hold);
-
-	if (!err)
-		err = check_unsuspended(process->head.pid);
-	return err ? err : begin_record(process, target, datadir);
+	return record_write(process);
 }
 
 /* Processes make others until all are stopped, and these may end before they are. */
@@ -189,7 +181,7 @@ static int seize_all_locked(struct batch *batch, const struct suspend_target *ta
 }
 
 /* The state is read again: others may have imported buffers of the process meanwhile. */
-static int ask_locked(struct process *process)
+static int read_locked_state(struct process *process)
 {
 	const struct kfd_state *then = &process->gpu.state;
 	struct record_head *head = &process->head;
@@ -231,32 +223,29 @@ static void stay_locked(struct batch *batch)
 
 /* ---- states ---- */
 
-/* A resume has to know the number of /dev/kfd before the queues stop. */
-static int stop_queues(const struct batch *batch, struct process *process, const struct task_files *files)
-{
-	int err = find_own_kfd(batch, process, files);
-
-	if (err || !process_has_kfd(process))
-		return err;
-	err = record_write(process);
-	if (!err)
-		err = kfd_pause(process->gpu.file.fd, process->head.pid, &process->gpu.state);
-	return err;
-}
-
 static int read_states(struct batch *batch, const struct task_files *files)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (!batch->processes[i].is_locked)
-			err = stop_queues(batch, &batch->processes[i], files);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
+
+		if (process->is_locked)
+			continue;
+		err = find_own_kfd(batch, process, files);
+		if (err || !process_has_kfd(process))
+			continue;
+		/* A resume has to know the number of /dev/kfd before the queues stop. */
+		err = record_write(process);
+		if (!err)
+			err = kfd_pause(process->gpu.file.fd, process->head.pid, &process->gpu.state);
+	}
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
 
 		if (!process_has_kfd(process))
 			continue;
-		err = process->is_locked ? ask_locked(process) :
+		err = process->is_locked ? read_locked_state(process) :
 					   kfd_checkpoint(process->gpu.file.fd, process->head.pid, &process->gpu.state);
 		if (!err)
 			err = process_look(batch, process);

@@ -136,14 +136,6 @@ void suspend_waiter_leave(struct suspend_waiter *waiter)
 	cleanup_close(&waiter->fd);
 }
 
-static void join_or_update(struct batch *batch)
-{
-	if (!batch->waiter.since)
-		join(&batch->waiter, batch);
-	else if (batch->keeps_waiter && batch->waiter.fd >= 0)
-		write_needs(batch, batch->waiter.fd);
-}
-
 /* A place that is kept for the next try holds back others only where memory is what this one lacks. */
 void wait_end(struct batch *batch)
 {
@@ -232,8 +224,10 @@ int wait_for_vram(struct batch *batch)
 	while ((batch->lacks_memory = !has_room(batch, &kfd, &lack))) {
 		bool is_over = monotonic_seconds() >= batch->wait_until || !is_there(batch);
 
-		if (!is_over || batch->keeps_waiter)
-			join_or_update(batch);
+		if ((!is_over || batch->keeps_waiter) && !batch->waiter.since)
+			join(&batch->waiter, batch);
+		else if (batch->keeps_waiter && batch->waiter.fd >= 0)
+			write_needs(batch, batch->waiter.fd);
 		if (is_over)
 			return fail_lack(batch, &lack);
 		usleep(WAIT_USEC);
