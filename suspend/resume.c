@@ -444,21 +444,20 @@ static int while_frozen(struct batch *batch, int (*work)(struct batch *batch))
 static int allocate_or_wait(struct batch *batch)
 {
 	double pause = FIRST_PAUSE;
-	int err = while_frozen(batch, wait_for_vram);
 
-	if (!err)
-		err = allocate_all(batch);
-	while (err == -ENOMEM && !fail_text()[0]) {
+	for (;;) {
+		int err = while_frozen(batch, wait_for_vram);
+
+		if (!err)
+			err = allocate_all(batch);
+		if (err != -ENOMEM || fail_text()[0])
+			return err;
 		free_all_again(batch);
 		if (monotonic_seconds() + pause > batch->wait_until)
 			return wait_fail(batch);
 		usleep((useconds_t)(pause * 1e6));
 		pause = pause < LAST_PAUSE ? 2 * pause : pause;
-		err = while_frozen(batch, wait_for_vram);
-		if (!err)
-			err = allocate_all(batch);
 	}
-	return err;
 }
 
 /* ---- data ---- */
@@ -641,7 +640,7 @@ static int resume(const struct suspend_target *target, enum resume_to to, unsign
 }
 
 int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		 struct suspend_result *ret)
+		   struct suspend_result *ret)
 {
 	return resume(target, RESUME_TO_RUN, wait_seconds, settings, ret);
 }

@@ -415,7 +415,7 @@ static int read_and_plan(struct batch *batch, const struct task_files *files)
 }
 
 static int prepare(struct batch *batch, const struct suspend_target *target, const char *dir, bool are_locked,
-		       struct suspend_times *times)
+		   struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
@@ -459,8 +459,8 @@ static int begin_change(struct batch *batch)
 	return err;
 }
 
-static int out(const struct suspend_target *target, const char *dir, bool are_locked, const struct settings *settings,
-	       struct suspend_result *ret)
+static int suspend_all(const struct suspend_target *target, const char *dir, bool are_locked,
+		       const struct settings *settings, struct suspend_result *ret)
 {
 	_cleanup_(batch_end) struct batch batch = batch_begin(settings);
 	int err;
@@ -487,9 +487,9 @@ static int out(const struct suspend_target *target, const char *dir, bool are_lo
 }
 
 int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
-		struct suspend_result *ret)
+		      struct suspend_result *ret)
 {
-	return out(target, dir, false, settings, ret);
+	return suspend_all(target, dir, false, settings, ret);
 }
 
 int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
@@ -525,5 +525,5 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
 int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		       struct suspend_result *ret)
 {
-	return out(target, dir, true, settings, ret);
+	return suspend_all(target, dir, true, settings, ret);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Takes the GPU's memory from processes that stay where they are, and gives it back. A process is told of nothing.
+ * Frees the GPU memory of processes in place, and restores it. The processes do not notice.
  *
  * All functions return 0, or -errno after fail(), if nothing else is said.
  */
@@ -60,52 +60,52 @@ struct suspend_report {
 /* Of all that one call has done. */
 struct suspend_times {
 	double stopped, copied,
-		done; /* seconds since the call: queues stand, contents are there, memory is free or back */
+		done; /* seconds since the call: queues are stopped, data are copied, memory is freed or restored */
 };
 
 struct suspend_result {
 	struct suspend_report *reports; /* heap memory of the caller */
 	size_t nr;
 	struct suspend_times times;
-	bool is_half; /* suspend_checkpoint() has failed when some had lost memory */
+	bool is_half; /* suspend_checkpoint() has failed when memory of some was freed */
 };
 
 /* A number that no other suspend has. */
 uint64_t suspend_new_id(void);
 
 /*
- * Suspends processes as one batch: no queue of any runs when the first byte is copied, and all is copied before the first
- * byte is freed. Whoever has no /dev/kfd is only stopped. All are suspended, or none: after an error suspend_resume()
- * with the same id lets those run that have changed. @dir: where data go, NULL: into memory.
+ * Suspends processes together: no queue of any runs when the first byte is copied, and all is copied before the first
+ * byte is freed. A process without /dev/kfd is only stopped. All are suspended, or none: after an error suspend_resume()
+ * with the same id lets those run that have changed. @dir: for the data, NULL: memory.
  */
 int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
-		struct suspend_result *ret);
+		      struct suspend_result *ret);
 
 /*
- * Gives them back, from wherever suspend_processes() or suspend_resume() has got to: those of which there is a record. What is
- * in the middle of the same suspend comes along. -ENOENT, without a message: there is no record of any. @wait_seconds:
- * so long for memory that others have. -ENOMEM: too little is free, they stay as they were.
+ * Resumes those of the processes that have a record, also where suspend_processes() or suspend_resume() was interrupted; then
+ * the others of the same suspend are resumed, too. -ENOENT, without a message: none has a record. @wait_seconds: so long it
+ * waits for memory that others use. -ENOMEM: too little is free, they stay as they were.
  */
 int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		 struct suspend_result *ret);
+		   struct suspend_result *ret);
 
 /*
- * The four phases of suspend_processes() and suspend_resume(), for those who have to lock all processes of several machines before any
- * is copied. All processes or none.
+ * The four phases of suspend_processes() and suspend_resume(), for callers that lock all processes of several machines before
+ * any is copied. All processes or none.
  *
- * A locked process has all its memory; its queues are stopped, and it is held as a suspended one is.
+ * A locked process has all its memory; its queues are stopped, and it is frozen as a suspended one is.
  */
 int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
 /*
- * Those that are locked are suspended. After an error, or death, they are locked as before, but where result.is_half says that
- * suspend_restore() has to make them so. @target->id: a new one, for the directory.
+ * Suspends locked processes. After an error, or death of the caller, they are locked as before; if result.is_half, only
+ * suspend_restore() makes them so. @target->id: a new one, for the directory.
  */
 int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		       struct suspend_result *ret);
-/* Those that are suspended, or half way to it, have their memory again, and are locked. */
+/* Restores the memory of suspended processes, which are locked then; also where suspend_checkpoint() was interrupted. */
 int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		    struct suspend_result *ret);
-/* Those that are locked, or half way, run again; one that is suspended is refused. */
+/* Lets locked processes run, also those of an interrupted suspend_lock(); refuses one that is suspended. */
 int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
 
 /* Begins to wait, if it does not yet; waits no longer. */
@@ -123,7 +123,7 @@ enum suspend_state {
 struct suspend_info {
 	enum suspend_state state;
 	int64_t since;		/* CLOCK_REALTIME, seconds */
-	char dir[PATH_MAX];	/* where contents are */
+	char dir[PATH_MAX];	/* with the data */
 	char follows[PATH_MAX]; /* the cgroup whose freeze was the reason; "": none */
 	bool may_run;		/* no cgroup of it is frozen, but by the suspend, nor is it stopped, if that was the reason */
 	struct suspend_report report;
