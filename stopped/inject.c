@@ -49,12 +49,16 @@
 
 /* ---- memory ---- */
 
-int inject_write(const struct inject *inject, size_t at, const void *data, size_t size)
+int inject_write(struct inject *inject, size_t at, const void *data, size_t size)
 {
+	int err;
+
 	if (size > INJECT_ROOM || at > INJECT_ROOM - size)
 		return fail(-E2BIG, "task %d: %zu bytes at %zu are too many for an injected call", inject->tid, size,
 			    at);
-	return memory_write(inject->tid, inject->memory + at, data, size);
+	err = memory_write(inject->tid, inject->memory + at, data, size);
+	inject->is_lost |= err;
+	return err;
 }
 
 /* ---- looking ---- */
@@ -275,7 +279,11 @@ int inject_kfd(struct inject *inject, unsigned long op, void *args)
 
 	if (!err)
 		err = inject_call(inject, SYS_ioctl, call, NULL);
-	return err ? err : memory_read(inject->tid, inject->memory, args, _IOC_SIZE(op));
+	if (err)
+		return err;
+	err = memory_read(inject->tid, inject->memory, args, _IOC_SIZE(op));
+	inject->is_lost |= err;
+	return err;
 }
 
 int inject_begin(struct inject *inject)

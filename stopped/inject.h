@@ -27,7 +27,7 @@ struct inject {
 	uint64_t instruction; /* address of one that makes a system call */
 	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
 	bool is_changed;      /* the thread has not all that is its own: inject_end() gives it that */
-	bool is_lost;	      /* a call was not made, or did not return: no more can follow */
+	bool is_lost;	      /* a call was not made, or did not return, or its memory is out of reach: no more can follow */
 	/* For the caller, after inject_look(): asked each INJECT_ASK_SECONDS in which a call does not come back. */
 	void (*ask)(void *arg);
 	void *arg;
@@ -75,7 +75,7 @@ int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t 
 int inject_kfd(struct inject *inject, unsigned long op, void *args);
 
 /* Writes bytes into the memory at @at (INJECT_DATA and above); the address is inject->memory + @at. */
-int inject_write(const struct inject *inject, size_t at, const void *data, size_t size);
+int inject_write(struct inject *inject, size_t at, const void *data, size_t size);
 
 /* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise it. */
 int inject_fail(const struct inject *inject, int err, const char *what);

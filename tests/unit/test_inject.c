@@ -478,4 +478,19 @@ TEST(a_task_that_is_killed_meanwhile_is_said_to_have_ended)
 	waitpid(pid, NULL, __WALL);
 }
 
+TEST(a_task_whose_memory_cannot_be_reached_makes_no_more_calls)
+{
+	pid_t pid = start_task(spin);
+	struct inject inject;
+	const uint64_t word = 0;
+
+	assert_int_equal(seize(pid), 0);
+	assert_int_equal(inject_look(pid, -1, &inject), 0);
+	assert_int_equal(inject_begin(&inject), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	assert_true(inject_write(&inject, INJECT_DATA, &word, sizeof(word)) < 0);
+	assert_true(inject.is_lost);
+}
+
 UNIT_MAIN(share, NULL)

@@ -1036,7 +1036,7 @@ int inject_end(struct inject *inject)
 	return 0;
 }
 
-int inject_write(const struct inject *inject, size_t at, const void *data, size_t size)
+int inject_write(struct inject *inject, size_t at, const void *data, size_t size)
 {
 	select_pid(inject->tid);
 	memcpy(model->memory + at, data, size);
