@@ -29,22 +29,37 @@ else
 	comes_back "${options[@]}"
 fi
 
+both_stopped() {
+	local pid
+	for pid in "${job_pids[@]}"; do
+		[[ $(<"/proc/$pid/stat") == *') T '* ]] || return 1
+	done
+}
+
 # stopped_and_asking: both are stopped, and their queues' signals say that a kernel waits for private memory
 stopped_and_asking() {
 	local asking=0 pid at
+	both_stopped || return 1
 	while read -r _ pid at; do
-		[[ $(<"/proc/$pid/stat") == *') T '* ]] || return 1
 		[ "$(dd if="/proc/$pid/mem" iflag=skip_bytes skip=$((at)) bs=8 count=1 status=none | od -An -td8)" -ne 0 ] || return 1
 		asking=$((asking + 1))
 	done < <(grep '^asks: ' "$job.log")
 	[ "$asking" -eq 2 ]
 }
 
-# The runtime is stopped before it allocates for a kernel that wants more.
+# The runtime is stopped before it allocates for a kernel that wants more. On a busy machine it is quicker now and then.
 pair="a kernel that waits for memory"
 job_may_say='asks: '
-job_start "${options[@]}" --stop-at 5
-wait_until 60 stopped_and_asking || fail "no kernel waits for memory"
+for n in 1 2 3 4; do
+	rm -f "$job.log"
+	job_start "${options[@]}" --stop-at 5
+	wait_until 60 both_stopped || fail "the programs do not stop"
+	! wait_until 5 stopped_and_asking || break
+	[ "$n" -ne 4 ] || fail "no kernel waits for memory"
+	job_kill
+	expect_gone
+	expect_no_objects
+done
 process_shape >"$work/shape"
 job_suspend
 job_resume
