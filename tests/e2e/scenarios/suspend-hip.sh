@@ -11,6 +11,7 @@
 # shellcheck source=tests/e2e/share.sh
 . "$top/tests/e2e/share.sh"
 gpujob=$top/build/workloads/hipjob
+other=$top/build/workloads/gpujob
 unset HSA_ENABLE_IPC_MODE_LEGACY
 
 # again TIMES: the job with its kernels, suspended and resumed so often
@@ -26,13 +27,6 @@ again() {
 	done
 }
 
-# one more job, of somebody else, which takes most of what the suspended one has freed
-room=(--vram 56M --gtt 64K --userptr 64K --chain 5000 --busy 4)
-
-stranger_on_hip() {
-	gpujob=$top/build/workloads/gpujob "$1" "${room[@]}"
-}
-
 # virtual SHARING: hipMallocAsync and hipMemCreate of ROCm 7 take virtual memory (VMM): by the driver's own figure it is freed, another
 # job has the room meanwhile, and every byte is right at once when it is back
 virtual() {
@@ -42,11 +36,10 @@ virtual() {
 	expect_verified
 	process_shape >"$work/shape"
 	vram=$(vram_used)
-	stranger_on_hip stranger_refused
 	for _ in 1 2; do
 		job_suspend
 		expect_vram_below $((vram - (75 << 20)))
-		stranger_on_hip stranger_start
+		gpujob=$other stranger_start --vram 56M --gtt 64K --userptr 64K --chain 5000 --busy 4
 		! tool_run resume "${job_pids[@]}" || fail "the job was resumed in memory that is another's"
 		grep -q 'too little memory free' "$work/tool.out" || fail "resume does not say why: $(<"$work/tool.out")"
 		stranger_end
