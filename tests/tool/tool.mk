@@ -11,6 +11,11 @@ $(BUILD)/unit-asan/o/tool/%.o: UNIT_CFLAGS += -DMEMORY_MAX=RLIM_INFINITY $(TOOL_
 $(BUILD)/tool/amdgpu-checkpoint: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
+WRAPPED := $(addprefix suspend_,processes resume lock checkpoint restore unlock)
+
+$(BUILD)/tool/verbs: $(call tool_objects,tests/tool/verbs.c $(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
+	$(CC) -pthread $(SANITIZE_asan) $(WRAPPED:%=-Wl,--wrap=%) -o $@ $^ $(TOOL_LDLIBS)
+
 $(BUILD)/tool/make_images: $(call tool_objects,tests/tool/make_images.c $(WRITER_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
@@ -20,6 +25,6 @@ $(BUILD)/tool/make_record: $(call tool_objects,tests/tool/make_record.c $(WRITER
 $(BUILD)/tool:
 	mkdir -p $@
 
-tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-checkpoint $(BUILD)/tool/make_images $(BUILD)/tool/make_record \
+tool-build: $(BUILD)/$(TOOL) $(BUILD)/tool/amdgpu-checkpoint $(addprefix $(BUILD)/tool/,make_images make_record verbs) \
 	$(BUILD)/images $(BUILD)/man/$(TOOL).8 $(BUILD)/man/$(TOOL)-json.5
 .PHONY: tool-build

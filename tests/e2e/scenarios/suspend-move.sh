@@ -233,7 +233,7 @@ other_job() {
 }
 
 echo "# others use both GPUs: that with room for the resume is chosen, and not the one of before"
-machine_load 2xmi100 's/^vram_size.*/vram_size = 128M/'
+machine_load 2xmi100 's/^vram_size.*/vram_size = 256M/'
 rm -f "$job"* "$work/shape"
 job_start --vram 16M --gpus 0 --gtt 64K
 expect_verified
