@@ -26,7 +26,7 @@ struct inject {
 	struct inject_thread own;
 	uint64_t instruction; /* address of one that makes a system call */
 	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
-	bool is_changed;      /* the thread has not all that is its own: inject_end() gives it that */
+	bool is_changed;      /* the thread is not as @own says: inject_end() restores that */
 	bool is_lost;	      /* a call was not made, or did not return, or its memory is out of reach: no more can follow */
 	/* For the caller, after inject_look(): asked each INJECT_ASK_SECONDS in which a call does not come back. */
 	void (*ask)(void *arg);
@@ -45,7 +45,7 @@ struct inject {
  * All: the calling thread traces @tid (PTRACE_SEIZE), which is in a ptrace stop, and not at the beginning of a call. 0, or
  * -errno after fail(): -ESRCH when the thread is gone, -ETIME when it does not come back from a call in INJECT_SECONDS.
  *
- * A tracer that dies lets the thread run, with whatever registers it has. So the process has to be stopped besides
+ * A tracer that dies lets the thread run, with whatever registers it has. So the process has to be stopped as well
  * (SIGSTOP), and seized with INJECT_OPTIONS, without which stops leave SIGTRAP behind: then it stops again, wherever it
  * is, and inject_adopt() takes it over. Or it has to die with its tracer.
  */
@@ -80,7 +80,7 @@ int inject_write(struct inject *inject, size_t at, const void *data, size_t size
 /* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise it. */
 int inject_fail(const struct inject *inject, int err, const char *what);
 
-/* Unmaps the memory, and gives the thread all that it had. */
+/* Unmaps the memory, and restores the thread. */
 int inject_end(struct inject *inject);
 
 #endif

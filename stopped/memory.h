@@ -16,7 +16,7 @@ int memory_write(pid_t pid, uint64_t address, const void *data, size_t size);
 
 /*
  * Gives a stopped task, which the caller may trace, pages of its own in the parts of @ranges that it may write: what a
- * write of it would do, with the same contents. 0 or -errno of the first page for which that failed, no message; the
+ * write of it would do, with the same data. 0 or -errno of the first page for which that failed, no message; the
  * others are written all the same.
  */
 int memory_unshare(pid_t pid, const struct svm_range *ranges, size_t nr);

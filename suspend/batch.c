@@ -61,7 +61,7 @@ void process_done(struct process *process)
 	hold_end(&process->hold);
 	cleanup_close(&process->gpu.file.fd);
 	gpu_process_done(&process->gpu);
-	free(process->goes);
+	free(process->plan);
 	free(process->vmas);
 	free(process->handles);
 	free(process->mappings);
@@ -143,7 +143,7 @@ static void choose_data(struct process *process)
 
 	for (size_t i = 0; i < state->nr_bos; i++)
 		state->bos[i].share.kind =
-			process->goes[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
+			process->plan[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
 }
 
 int batch_list_kfd(struct batch *batch, struct gpu_process ***ret, size_t *ret_nr)

@@ -198,7 +198,7 @@ static bool is_changed(const struct process *process)
 	return !process->has_ended && process->head.phase != PHASE_COPYING;
 }
 
-/* Whoever continues it meanwhile, as Slurm does before it thaws a job, has done so for good. */
+/* A process that was continued meanwhile, as by Slurm before it thaws a job, is not stopped again. */
 static void note_continued(struct process *process)
 {
 	process->head.was_stopped = process->head.was_stopped && hold_is_stopped(&process->hold);
@@ -241,8 +241,8 @@ static void continue_process(struct process *process)
 }
 
 /*
- * Whoever stops a unit that has this command and the job sends SIGTERM to both, and SIGCONT after it: the calls that have been begun
- * are made to their end first, since SIGSTOP alone holds the job until then.
+ * systemd stops a unit that has this command and the job by SIGTERM for both, and SIGCONT after it: the calls that have been begun
+ * are finished first, since SIGSTOP alone stops the job until then.
  */
 static void defer_signals(bool defer)
 {
@@ -381,7 +381,7 @@ void freezer_change_to_cgroup(struct process *process)
 	record_write(process);
 }
 
-/* Whoever has frozen a cgroup may have thawed it meanwhile, and is not overruled. */
+/* A cgroup that its owner has thawed meanwhile stays so. */
 void freezer_end(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->nr_thawed; i++) {

@@ -45,11 +45,11 @@ struct suspend_mapping {
 	struct gem_mapping mapping;
 };
 
-/* What becomes of a buffer. */
-enum going {
-	GOES_NOT,
-	GOES,		    /* it is given up, and comes back */
-	GOES_NOT_AFTER_ALL, /* its contents are saved, but it could not be given up */
+/* What a suspend does to a buffer. */
+enum bo_plan {
+	BO_LEAVE,	/* it stays allocated, and is not copied */
+	BO_FREE,	/* its data are saved, and it is freed */
+	BO_FREE_FAILED, /* its data are saved, and it could not be freed */
 };
 
 /* Up to here a record is the same in all versions for ever: whose it is, and what is removed with it. */
@@ -68,7 +68,7 @@ struct record_head {
 	char writer[88];	  /* version text */
 	char dir[PATH_MAX];	  /* with the data of this suspend alone; as the caller of the suspend sees it */
 	char home[PATH_MAX];	  /* the cgroup in which it has one of its own, and was before; "": it has none */
-	/* What this version has besides. */
+	/* What only this version has. */
 	uint32_t own_crc;   /* of the head's rest */
 	uint32_t parts_crc; /* of what follows it */
 	uint32_t phase;
@@ -93,7 +93,7 @@ struct process {
 	/* What its record has. */
 	struct record_head head;
 	struct gpu_process gpu;	  /* its state; file.fd: our duplicate, -1: it has no /dev/kfd */
-	uint8_t *goes;		  /* enum going, one for each BO */
+	uint8_t *plan;		  /* enum bo_plan, one for each BO */
 	struct suspend_vma *vmas; /* by buffer */
 	struct suspend_handle *handles;
 	struct suspend_mapping *mappings;
@@ -123,8 +123,8 @@ static inline bool process_needs_memory(const struct process *process)
 
 /* Writes its record for good, with this phase, and with the registers that the thread has of its own. */
 int record_set(struct process *process, enum phase phase);
-/* VRAM that a resume allocates on one GPU, by its user id. @goes: of each BO. */
-uint64_t freed_on(const struct kfd_state *state, const uint8_t *goes, uint32_t gpu_id);
+/* VRAM that a resume allocates on one GPU, by its user id. @plan: of each BO. */
+uint64_t freed_on(const struct kfd_state *state, const uint8_t *plan, uint32_t gpu_id);
 /* As it is. Without /dev/kfd there is no state. */
 int record_write(struct process *process);
 /* Says in the head who the process is: of which suspend, here and now. 0, or -errno after fail(). */
@@ -259,7 +259,7 @@ int batch_report(const struct batch *batch, struct suspend_result *ret);
 int freezer_stop_for_calls(struct batch *batch);
 /* Freezes those that are suspended while data is copied, or memory is waited for: no SIGCONT lets them run then. */
 void freezer_freeze_between_calls(struct batch *batch);
-/* inject_look() at the thread that is to make calls. If somebody freezes it during a call, it is thawed for that. */
+/* inject_look() at the thread that is to make calls. If its cgroup is frozen during a call, it is thawed for that. */
 int freezer_look_at_thread(struct batch *batch, struct process *process);
 /*
  * When a process of a record is seized: its cgroup, by the path that it has here. In another cgroup namespace, or with
@@ -301,7 +301,7 @@ int resets_find(const struct record_head *head, uint32_t *ret_minor);
 
 /* ---- what is freed (plan.c) ---- */
 
-/* Decides for all processes, whose states were read: goes, vmas, bytes. @request: all but the processes. */
+/* Decides for all processes, whose states were read: plan, vmas, bytes. @request: all but the processes. */
 int plan_all(struct batch *batch, struct share_request *request);
 
 /* ---- GEM handles of BOs that are freed (vmm.c) ---- */

@@ -40,7 +40,7 @@ static uint32_t count_freed(const struct process *process)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < process->gpu.state.nr_records; i++)
-		nr += process->goes[i] == GOES;
+		nr += process->plan[i] == BO_FREE;
 	return nr;
 }
 
@@ -55,7 +55,7 @@ static uint64_t data_bytes(const struct process *process, uint32_t gpu_id)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < process->gpu.state.nr_records; i++)
-		if (process->goes[i] && process->gpu.state.bos[i].gpu_id == gpu_id)
+		if (process->plan[i] && process->gpu.state.bos[i].gpu_id == gpu_id)
 			bytes += process->gpu.state.bos[i].size;
 	return bytes ? bytes + LENGTH_PREFIX_BYTES : 0;
 }
@@ -266,7 +266,7 @@ static int check_data(const struct process *process)
 static bool has_freed_handles(const struct process *process)
 {
 	for (size_t i = 0; i < process->head.nr_handles; i++)
-		if (process->handles[i].bo != NO_BO && process->goes[process->handles[i].bo])
+		if (process->handles[i].bo != NO_BO && process->plan[process->handles[i].bo])
 			return true;
 	return false;
 }
@@ -443,12 +443,12 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 
 	*ret = (struct suspend_image){ .has_kfd = has_memory(&process.head) };
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
-		state->bos[i].share.kind = process.goes[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
-		ret->freed_bytes += process.goes[i] == GOES ? state->bos[i].size : 0;
+		state->bos[i].share.kind = process.plan[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
+		ret->freed_bytes += process.plan[i] == BO_FREE ? state->bos[i].size : 0;
 	}
 	if (!err) {
 		ret->state = *state;
-		ret->goes = steal_ptr(process.goes);
+		ret->plan = steal_ptr(process.plan);
 		*state = (struct kfd_state){ 0 };
 	}
 	process_done(&process);
@@ -458,19 +458,19 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 void suspend_image_done(struct suspend_image *image)
 {
 	kfd_state_done(&image->state);
-	free(image->goes);
+	free(image->plan);
 }
 
-static void add_work(const struct kfd_state *state, const uint8_t *goes, const struct topology *nodes, struct gpu_work *work)
+static void add_work(const struct kfd_state *state, const uint8_t *plan, const struct topology *nodes, struct gpu_work *work)
 {
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
-			work[i].vram_later += freed_on(state, goes, topology_gpu_id(nodes->nodes[i]));
+			work[i].vram_later += freed_on(state, plan, topology_gpu_id(nodes->nodes[i]));
 }
 
 void suspend_image_add_work(const struct suspend_image *image, const struct topology *nodes, struct gpu_work *work)
 {
-	add_work(&image->state, image->goes, nodes, work);
+	add_work(&image->state, image->plan, nodes, work);
 }
 
 /* ---- a restore ---- */
@@ -574,7 +574,7 @@ void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_p
 	const struct arriving *one = find_arriving(restore, own_pid);
 
 	if (one)
-		add_work(&one->process.gpu.state, one->process.goes, nodes, work);
+		add_work(&one->process.gpu.state, one->process.plan, nodes, work);
 }
 
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image)

@@ -50,7 +50,7 @@ static int add_vma(struct process *process, const struct vma_bos *bos, const str
 	size_t nr = process->head.nr_vmas;
 	int err;
 
-	if (!bo || !process->goes[bo - process->gpu.state.bos])
+	if (!bo || !process->plan[bo - process->gpu.state.bos])
 		return 0;
 	err = array_add(grown, nr,
 			(struct suspend_vma){
@@ -175,9 +175,9 @@ static int plan_process(struct process *process, const struct share_request *req
 	_cleanup_free_ bool *by_queues = calloc(state->nr_bos + 1, sizeof(*by_queues));
 	int err;
 
-	if (!process->goes)
-		process->goes = calloc(state->nr_bos + 1, sizeof(*process->goes));
-	if (!by_queues || !process->goes)
+	if (!process->plan)
+		process->plan = calloc(state->nr_bos + 1, sizeof(*process->plan));
+	if (!by_queues || !process->plan)
 		return -ENOMEM;
 	err = vma_bos_sort(state, &bos);
 	if (!err)
@@ -190,9 +190,9 @@ static int plan_process(struct process *process, const struct share_request *req
 		struct bo *bo = &state->bos[i];
 		bool is_vram = bo->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
 
-		process->goes[i] =
-			is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? GOES : GOES_NOT;
-		if (is_vram && !process->goes[i])
+		process->plan[i] =
+			is_vram && !by_queues[i] && bo->is_alone && bo->dmabuf_fd != KFD_NO_FD ? BO_FREE : BO_LEAVE;
+		if (is_vram && !process->plan[i])
 			process->head.report.kept_bytes[by_queues[i] ? KEPT_BY_QUEUES : KEPT_BY_SHARING] += bo->size;
 	}
 	return err ? err : find_vmas(process, &bos);

@@ -47,7 +47,7 @@ static void record_parts(struct process *process, struct record_part parts[NR_PA
 	parts[0] = (struct record_part){ (void **)&state->devices, head->nr_devices * sizeof(*state->devices) };
 	parts[1] = (struct record_part){ (void **)&state->bos, head->nr_bos * sizeof(*state->bos) };
 	parts[2] = (struct record_part){ (void **)&state->priv_data, head->priv_size };
-	parts[3] = (struct record_part){ (void **)&process->goes, head->nr_bos * sizeof(*process->goes) };
+	parts[3] = (struct record_part){ (void **)&process->plan, head->nr_bos * sizeof(*process->plan) };
 	parts[4] = (struct record_part){ (void **)&process->vmas, head->nr_vmas * sizeof(*process->vmas) };
 	parts[5] = (struct record_part){ (void **)&process->handles, head->nr_handles * sizeof(*process->handles) };
 	parts[6] = (struct record_part){ (void **)&process->mappings, head->nr_mappings * sizeof(*process->mappings) };
@@ -426,12 +426,12 @@ int record_read(struct process *process)
 	return 0;
 }
 
-uint64_t freed_on(const struct kfd_state *state, const uint8_t *goes, uint32_t gpu_id)
+uint64_t freed_on(const struct kfd_state *state, const uint8_t *plan, uint32_t gpu_id)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < state->nr_records; i++)
-		if (goes[i] == GOES && state->bos[i].gpu_id == gpu_id)
+		if (plan[i] == BO_FREE && state->bos[i].gpu_id == gpu_id)
 			bytes += state->bos[i].size;
 	return bytes;
 }
@@ -465,7 +465,7 @@ static bool is_sound(const struct process *process)
 	bool ret = ENDS(head->follows) && head->nr_devices <= ARRAY_SIZE(head->gpus) && head->nr_gpus <= ARRAY_SIZE(head->gpus);
 
 	for (size_t i = 0; ret && i < head->nr_bos; i++)
-		ret = process->goes[i] <= GOES_NOT_AFTER_ALL && !add_overflows(bytes, state->bos[i].size, &bytes) &&
+		ret = process->plan[i] <= BO_FREE_FAILED && !add_overflows(bytes, state->bos[i].size, &bytes) &&
 		      state->bos[i].share.metadata_size <= KFD_METADATA_MAX;
 	for (size_t i = 0; ret && i < head->nr_vmas; i++)
 		ret = process->vmas[i].bo < head->nr_bos && process->vmas[i].start < process->vmas[i].end;

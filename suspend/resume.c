@@ -10,7 +10,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"
 
-#define MAX_OFF	  4096 /* so many buffers a process may have allocated or freed since, if somebody let it run */
+#define MAX_OFF	  4096 /* so many buffers a process may have allocated or freed since, if it was continued */
 #define FIRST_PAUSE 0.5 /* seconds */
 #define LAST_PAUSE  16
 #define WAIT_USEC   10000
@@ -141,7 +141,7 @@ static int allocate_missing(struct rebuild *rebuild)
 		const struct bo_number *entry = &rebuild->had[i];
 		const struct bo *now;
 
-		if (rebuild->process->goes[entry->bo] != GOES)
+		if (rebuild->process->plan[entry->bo] != BO_FREE)
 			continue;
 		now = find_current(rebuild, entry);
 		if (!now)
@@ -170,7 +170,7 @@ static int collect_dmabufs(struct process *process)
 		const struct bo_number *entry = &rebuild.had[i];
 		const struct bo *now = find_current(&rebuild, entry);
 
-		if (!process->goes[entry->bo])
+		if (!process->plan[entry->bo])
 			continue;
 		if (!now)
 			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
@@ -192,7 +192,7 @@ static int set_metadata(const struct process *process)
 		_cleanup_close_ int fd = -1;
 		uint32_t handle;
 
-		if (!process->goes[i] || (!bo->share.metadata_size && !bo->share.tiling))
+		if (!process->plan[i] || (!bo->share.metadata_size && !bo->share.tiling))
 			continue;
 		fd = node < 0 ? -ENODEV : drm_open_minor(topology_minor(process->gpu.nodes->nodes[node]));
 		err = fd < 0 ? fd : gem_import(fd, bo->dmabuf_fd, &handle);
@@ -236,7 +236,7 @@ static int free_vram_again(struct process *process)
 
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo *now = process->goes[rebuild.had[i].bo] ? find_current(&rebuild, &rebuild.had[i]) : NULL;
+		const struct bo *now = process->plan[rebuild.had[i].bo] ? find_current(&rebuild, &rebuild.had[i]) : NULL;
 
 		if (now)
 			move_dmabuf(&rebuild, &rebuild.had[i], now);
@@ -247,7 +247,7 @@ static int free_vram_again(struct process *process)
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
 		const struct bo_number *entry = &rebuild.had[i];
-		const struct bo *now = process->goes[entry->bo] == GOES ? find_current(&rebuild, entry) : NULL;
+		const struct bo *now = process->plan[entry->bo] == BO_FREE ? find_current(&rebuild, entry) : NULL;
 		bool kept;
 
 		if (now)
@@ -259,8 +259,8 @@ static int free_vram_again(struct process *process)
 
 /* ---- the processes ---- */
 
-/* Nothing has changed in this process, as far as this record knows: then somebody else has suspended it, from a pid
- * namespace in which it has another number. */
+/* The record knows of no change, and the process has the mark: it was suspended from another pid namespace, in which it has
+ * another number. */
 static int check_owner(const struct process *process)
 {
 	pid_t pid = process->head.pid;
@@ -347,7 +347,7 @@ static bool is_added(const struct batch *batch, size_t nr, uint64_t id)
 	return false;
 }
 
-/* A process that is not suspended is left out, and what is in the middle comes with others of its suspend. */
+/* Leaves out processes without a record, and adds the others of a suspend that was interrupted. */
 static int read_records(struct batch *batch)
 {
 	size_t kept = 0;

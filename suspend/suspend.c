@@ -309,10 +309,10 @@ static int free_vram(struct process *process)
 	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
 		bool kept = false;
 
-		if (process->goes[i] != GOES)
+		if (process->plan[i] != BO_FREE)
 			continue;
 		err = calls_free(process, i, process->gpu.state.bos[i].offset, &kept);
-		process->goes[i] = kept ? GOES_NOT_AFTER_ALL : GOES;
+		process->plan[i] = kept ? BO_FREE_FAILED : BO_FREE;
 		process->head.report.freed_bytes += kept ? 0 : process->gpu.state.bos[i].size;
 		process->head.report.kept_bytes[KEPT_BY_MAPPING] += kept ? process->gpu.state.bos[i].size : 0;
 	}

@@ -188,7 +188,7 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 struct suspend_image {
 	bool has_kfd;
 	struct kfd_state state; /* it owns those of its BOs whose data are in images of their own */
-	uint8_t *goes; /* of each BO */
+	uint8_t *plan; /* of each BO */
 	uint64_t freed_bytes;
 };
 /* *ret: suspend_image_done() in any case. */

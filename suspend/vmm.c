@@ -159,7 +159,7 @@ struct render_file {
 
 static bool is_freed(const struct process *process, const struct suspend_handle *handle)
 {
-	return handle->bo != NO_BO && process->goes[handle->bo];
+	return handle->bo != NO_BO && process->plan[handle->bo];
 }
 
 /* Those that have had a handle of a BO that is freed. -ENOMEM without a message. */

@@ -39,7 +39,7 @@ static uint64_t needed_on(const struct batch *batch, const struct topology_node 
 			continue;
 		for (size_t j = 0; j < state->nr_devices; j++)
 			if (kfd_state_gpu(state, batch->machine, state->devices[j].user_gpu_id) == node)
-				bytes += freed_on(state, batch->processes[i].goes, state->devices[j].user_gpu_id);
+				bytes += freed_on(state, batch->processes[i].plan, state->devices[j].user_gpu_id);
 	}
 	return bytes;
 }

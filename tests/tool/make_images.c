@@ -186,8 +186,8 @@ static void create_image(enum image_kind kind, uint32_t pid, uint32_t gpu_id, in
 static void free_first(struct kfd_state *state, uint32_t gpu_id)
 {
 	struct kfd_criu_device_bucket device = { .user_gpu_id = gpu_id, .actual_gpu_id = gpu_id };
-	uint8_t goes[MAX_BOS] = { GOES };
-	struct process process = { .gpu.state = *state, .goes = goes };
+	uint8_t plan[MAX_BOS] = { BO_FREE };
+	struct process process = { .gpu.state = *state, .plan = plan };
 	int fd;
 
 	must(!record_begin(&process.head, 0x5eed));
@@ -197,7 +197,7 @@ static void free_first(struct kfd_state *state, uint32_t gpu_id)
 	process.gpu.state.devices = &device;
 	process.gpu.state.nr_devices = 1;
 	for (size_t i = 0; i < state->nr_bos; i++)
-		state->bos[i].share.kind = goes[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
+		state->bos[i].share.kind = plan[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
 	create_image(IMAGE_FREED, state->pid, gpu_id, &fd);
 	write_data(fd, &process.gpu.state, gpu_id);
 	for (size_t i = 0; i < state->nr_bos; i++)

@@ -176,7 +176,7 @@ void process_done(struct process *process)
 {
 	cleanup_close(&process->gpu.file.fd);
 	gpu_process_done(&process->gpu);
-	free(process->goes);
+	free(process->plan);
 	free(process->vmas);
 	free(process->handles);
 	free(process->mappings);
@@ -276,8 +276,8 @@ static void give_memory(struct process *process)
 	state->bos[0].size = 4096;
 	state->bos[1].size = BYTES;
 	state->bos[0].dmabuf_fd = state->bos[1].dmabuf_fd = KFD_NO_FD;
-	process->goes = calloc(2, 1);
-	process->goes[1] = GOES;
+	process->plan = calloc(2, 1);
+	process->plan[1] = BO_FREE;
 	process->vmas = calloc(1, sizeof(*process->vmas));
 	process->vmas[0] = (struct suspend_vma){ .start = 4096, .end = 8192, .bo = 1, .minor = MINOR };
 	process->head.nr_vmas = 1;
@@ -726,7 +726,7 @@ static void too_many_gpus(struct process *process)
 
 static void unknown_going(struct process *process)
 {
-	process->goes[0] = GOES_NOT_AFTER_ALL + 1;
+	process->plan[0] = BO_FREE_FAILED + 1;
 }
 
 static void bytes_overflow(struct process *process)
