@@ -10,28 +10,34 @@
 #include "stopped/memory.h"
 #include "amdgpu_plugin_util.h"
 
+/* The kernel reads and writes nothing of a process that has ended, and says EIO of an address that is not mapped. */
 static int finish(pid_t pid, uint64_t address, size_t size, ssize_t done, const char *verb)
 {
-	if (done == (ssize_t)size)
+	int err = done == (ssize_t)size ? 0 : done < 0 ? -errno : done ? -EFAULT : -ESRCH;
+
+	if (!err)
 		return 0;
-	return fail(done < 0 ? -errno : -EFAULT, "pid %d: cannot %s %zu bytes of its memory at %#" PRIx64 ": %m", pid, verb, size,
+	return fail(err == -EIO ? -EFAULT : err, "pid %d: cannot %s %zu bytes of its memory at %#" PRIx64 ": %m", pid, verb, size,
 		    address);
+}
+
+static int open_memory(pid_t pid, int flags)
+{
+	int fd = proc_open(pid, "mem", flags);
+
+	return fd < 0 ? fail(fd == -ENOENT ? -ESRCH : fd, "cannot open /proc/%d/mem: %m", pid) : fd;
 }
 
 int memory_read(pid_t pid, uint64_t address, void *data, size_t size)
 {
-	_cleanup_close_ int fd = proc_open(pid, "mem", O_RDONLY);
+	_cleanup_close_ int fd = open_memory(pid, O_RDONLY);
 
-	if (fd < 0)
-		return fail(fd, "cannot open /proc/%d/mem: %m", pid);
-	return finish(pid, address, size, pread(fd, data, size, (off_t)address), "read");
+	return fd < 0 ? fd : finish(pid, address, size, pread(fd, data, size, (off_t)address), "read");
 }
 
 int memory_write(pid_t pid, uint64_t address, const void *data, size_t size)
 {
-	_cleanup_close_ int fd = proc_open(pid, "mem", O_WRONLY);
+	_cleanup_close_ int fd = open_memory(pid, O_WRONLY);
 
-	if (fd < 0)
-		return fail(fd, "cannot open /proc/%d/mem: %m", pid);
-	return finish(pid, address, size, pwrite(fd, data, size, (off_t)address), "write");
+	return fd < 0 ? fd : finish(pid, address, size, pwrite(fd, data, size, (off_t)address), "write");
 }

@@ -487,10 +487,14 @@ TEST(a_task_whose_memory_cannot_be_reached_makes_no_more_calls)
 	assert_int_equal(seize(pid), 0);
 	assert_int_equal(inject_look(pid, -1, &inject), 0);
 	assert_int_equal(inject_begin(&inject), 0);
+	assert_int_equal(memory_write(pid, 0, &word, sizeof(word)), -EFAULT);
+	fail_clear();
 	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	assert_true(inject_write(&inject, INJECT_DATA, &word, sizeof(word)) < 0);
+	usleep(10000);
+	assert_int_equal(inject_write(&inject, INJECT_DATA, &word, sizeof(word)), -ESRCH);
 	assert_true(inject.is_lost);
+	waitpid(pid, NULL, __WALL);
+	assert_int_equal(inject_write(&inject, INJECT_DATA, &word, sizeof(word)), -ESRCH);
 }
 
 UNIT_MAIN(share, NULL)
