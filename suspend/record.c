@@ -78,7 +78,7 @@ static uint32_t parts_crc(struct process *process)
 	return crc;
 }
 
-/* ---- who a process is ---- */
+/* ---- which process it is ---- */
 
 uint64_t suspend_new_id(void)
 {
@@ -592,7 +592,7 @@ int record_remove_data(struct process *process)
 	return record_write(process);
 }
 
-/* The last one takes the directory along; where several go at once, that is who looks last. */
+/* The last record of a suspend removes the directory, too; of several that are removed at once, the one that looks last. */
 void record_remove(const struct record_head *head)
 {
 	int err = record_remove_cgroup(head);
