@@ -101,7 +101,7 @@ static const struct command *find_command(const char *name)
 #define MEMORY_MAX (4ull << 30)
 #endif
 
-/* Memory of a command that reads images; files of others: the kernel opens a dma-buf here for each buffer of a process. */
+/* Of memory, for reading images; else of open files: the kernel opens a dma-buf here for each buffer of a process. */
 static void set_limit(bool reads_images)
 {
 	int resource = reads_images ? RLIMIT_DATA : RLIMIT_NOFILE;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * amdgpu-checkpoint verify: everything about images that can be told without a GPU. An image of this plugin has a checksum
- * of itself and one of each buffer with contents; images of the plugin in CRIU's tree have none, so only their
- * structure and sizes are checked. Structure comes first, since contents take as long as reading them: those of a
- * directory are read by as many threads as there are processors, those of an archive by one.
+ * amdgpu-checkpoint verify: what a restore would find wrong with images, without a GPU. The restore's own code says it:
+ * image/ of one image, share/ of buffers that several name, content/ of files of buffer data. Here is only what no
+ * restore asks: whether all is there that belongs together.
+ *
+ * Images come first, since data take as long as reading them: those of a directory are read by as many threads as there
+ * are processors, those of an archive by one. Images of the plugin in CRIU's tree have no checksums.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -251,8 +253,8 @@ static void check_contents(struct verify *v)
 /* ---- structure ---- */
 
 /* The file with the data of a process on a GPU is there. */
-static void verify_data(struct verify *v, const struct image_file *process, enum image_kind kind, const struct kfd_state *state,
-			uint32_t gpu_id)
+static void verify_data(struct verify *v, const struct image_file *process, enum image_kind kind,
+			const struct kfd_state *state, uint32_t gpu_id)
 {
 	struct contents contents = contents_of(state, gpu_id);
 	char name[IMAGE_NAME_MAX];
@@ -269,7 +271,7 @@ static void verify_data(struct verify *v, const struct image_file *process, enum
 
 static void verify_image(struct verify *v, const struct image_file *file)
 {
-	/* Of itself, which is right: image/ has compared it. CRIU's plugin writes none, and its files may be longer than the image. */
+	/* Of itself, which image/ has compared. CRIU's plugin writes none, and its files may be longer than the image. */
 	bool has_checksum = (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
 			    (file->dmabuf && file->dmabuf->has_crc32c);
 	const struct gpu_process *kfd = file->kfd;
@@ -327,13 +329,14 @@ static void verify_file(struct verify *v, const struct image_file *file)
 			"is of CRIU's development branch, and nothing that this plugin restores");
 	else if (file->is.kind == IMAGE_PAGES && !process)
 		damaged(v, file->name, "the file amdgpu-kfd-%d.img of its process is missing", file->is.id);
-	else if (file->is.kind == IMAGE_PAGES && process->kfd && process->kfd->has_crc32c && topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
+	else if (file->is.kind == IMAGE_PAGES && process->kfd && process->kfd->has_crc32c &&
+		 topology_find_gpu(process->kfd->nodes, file->is.gpu_id) < 0)
 		damaged(v, file->name, "belongs to gpu %#x, which its process does not have", file->is.gpu_id);
 }
 
 /* ---- what images say of each other ---- */
 
-/* As the tasks of a restore tell each other: all that is owned, then what is named. And whether all of their files are there. */
+/* As the tasks of a restore do: all that is owned, then what is named. And whether all of their files are there. */
 static void check_sharing(struct verify *v)
 {
 	struct share_table *table = share_table_new();
