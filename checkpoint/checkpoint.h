@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 
 #include "host/host.h"
+#include "image/image.h"
+#include "match/match.h"
 
 /* ---- a dump: every KFD process of the tree is paused, then saved file by file, then let go ---- */
 
@@ -55,6 +57,14 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id);
  * file id, 0 for one that is not ours either, -errno after fail() for one that GPU processes have and that cannot be saved.
  */
 int dump_foreign_file(struct dump *dump, int fd, int id);
+
+/* ---- what a restore and "amdgpu-checkpoint match" decide alike ---- */
+
+/* What the settings say about the choice of GPUs. Borrows the pairs of @settings. */
+struct match_options precheck_options(const struct settings *settings);
+
+/* Whether the process may have a GPU of this id in place of @user_id: 0, or -EOPNOTSUPP after fail(). */
+int precheck_ids(const struct settings *settings, const struct gpu_process *image, uint32_t user_id, uint32_t actual_id);
 
 /* ---- a restore: made in criu's main process, used there and, after the fork, in each task ---- */
 

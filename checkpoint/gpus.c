@@ -165,19 +165,10 @@ int gpus_check_room(const struct gpus *gpus, const struct restore *restore, cons
 
 /* ---- the choice ---- */
 
-struct match_options gpus_match_options(const struct settings *settings)
-{
-	struct match_options options = { .pairs = settings->device_map, .nr_pairs = settings->n_device_map };
-
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		options.relaxed[i] = !settings_flag(settings, match_check_name(i));
-	return options;
-}
-
 static int choose_gpus(struct gpu_search *search, struct match_map **ret)
 {
 	const struct restore *restore = search->restore;
-	struct match_options options = gpus_match_options(restore->settings);
+	struct match_options options = precheck_options(restore->settings);
 	struct match_process process = {
 		.saved = search->saved,
 		.largest = restore->largest,

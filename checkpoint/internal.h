@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "checkpoint/checkpoint.h"
 #include "host/host.h"
 #include "image/image.h"
 #include "kernel/kernel.h"
@@ -116,9 +117,6 @@ struct gpus {
 int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 	       const struct kfd_state *state);
 void gpus_done(struct gpus *gpus);
-
-/* What the settings say about the choice. Borrows the pairs of @settings. */
-struct match_options gpus_match_options(const struct settings *settings);
 
 /* NULL when the task has no such GPU. */
 struct gpu *gpus_by_user_id(const struct gpus *gpus, uint32_t user_id);

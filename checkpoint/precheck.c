@@ -31,6 +31,24 @@ void precheck_wait(bool certain)
 		pr_info("waited %u ms for processes that have ended; the KFD still has %zu\n", i * (WAIT_USEC / 1000), ended);
 }
 
+struct match_options precheck_options(const struct settings *settings)
+{
+	struct match_options options = { .pairs = settings->device_map, .nr_pairs = settings->n_device_map };
+
+	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
+		options.relaxed[i] = !settings_flag(settings, match_check_name(i));
+	return options;
+}
+
+int precheck_ids(const struct settings *settings, const struct gpu_process *image, uint32_t user_id, uint32_t actual_id)
+{
+	if (user_id == actual_id || !kfd_image_keeps_ids(image) || !settings->flag[SETTING_SHARING_CHECK])
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids when the "
+		    "program exports or imports buffers; choose the GPU of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 "
+		    "accepts it)", image->state.pid, user_id, actual_id);
+}
+
 /* 0: it has a chance, or that cannot be told; 1: it has no GPUs; -errno: it has none. */
 static int has_chance_of_image(const struct gpu_process *image, const struct topology *machine,
 		       const struct match_options *options)
@@ -70,7 +88,7 @@ static int check_pairs(const struct topology *largest, const struct topology *ma
 int precheck_images(const struct topology *machine, const struct settings *settings, const struct suspend_restore *suspended,
 		    struct shared *shared, bool certain, struct topology **largest)
 {
-	struct match_options options = gpus_match_options(settings);
+	struct match_options options = precheck_options(settings);
 	bool has_chance = false, all_are_read = true;
 	int refused = 0;
 

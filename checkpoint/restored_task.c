@@ -84,14 +84,13 @@ static int prepare_state(struct restored_task *task)
 {
 	const struct restore *restore = task->restore;
 	const struct kfd_state *state = &task->image->state;
-	bool keeps_ids = kfd_image_keeps_ids(task->image);
 	int err;
 
 	/* criu chooses the task that restores a file: of those that have it, the one with the lowest pid. */
 	if (!task->image->no_kfd && state->pid != (uint32_t)getpid())
 		return fail(-EBADMSG, "the GPU state belongs to pid %u, and criu restores it in pid %d, which shares the file",
 			    state->pid, getpid());
-	restore->shared->choices.keeps_ids |= keeps_ids;
+	restore->shared->choices.keeps_ids |= kfd_image_keeps_ids(task->image);
 	err = setup_gpus(task, task->image->nodes, state);
 	/* A render node that came before did not say how much is needed. */
 	if (!err)
@@ -102,13 +101,10 @@ static int prepare_state(struct restored_task *task)
 	if (task->gpus.nr && restore->shared->is_lazy)
 		return fail(-EOPNOTSUPP, "a process with an AMD GPU cannot be restored with --lazy-pages: the driver does not "
 			    "wait for memory that comes later; restore without it");
-	/* The kernel would take one id for the other when the program exports its next buffer. */
-	for (size_t i = 0; keeps_ids && restore->settings->flag[SETTING_SHARING_CHECK] && i < task->gpus.nr; i++)
-		if (task->gpus.list[i].user_id != task->gpus.list[i].actual_id)
-			return fail(-EOPNOTSUPP, "pid %u shares buffers, and its gpu %#x would be gpu %#x: the kernel "
-				    "confuses the two ids when the program exports or imports buffers; choose the GPU "
-				    "of the same id by KFD_DEVICE_MAP (KFD_SHARING_CHECK=0 restores it anyway)",
-				    state->pid, task->gpus.list[i].user_id, task->gpus.list[i].actual_id);
+	for (size_t i = 0; !err && i < task->gpus.nr; i++)
+		err = precheck_ids(restore->settings, task->image, task->gpus.list[i].user_id, task->gpus.list[i].actual_id);
+	if (err)
+		return err;
 	task->share.gpus = task->gpus.list;
 	task->share.nr_gpus = task->gpus.nr;
 	task->share.image = task->image;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "amdgpu_plugin_util.h"
+#include "checkpoint/checkpoint.h"
 #include "kernel/kernel.h"
 #include "match/match.h"
 #include "tool/commands.h"
@@ -70,15 +71,9 @@ static int check_map(const struct run *run, const struct gpu_process *kfd, const
 	if (run->is_here && !kfd->no_kfd)
 		err = limits_check_queues((pid_t)state.pid, &state, run->machine, &run->driver,
 					  !run->settings.flag[SETTING_RESTORABLE_CHECK]);
-	if (err || !kfd_image_keeps_ids(kfd) || !run->settings.flag[SETTING_SHARING_CHECK])
-		return err;
-	for (const struct match_pair *pair = map->pairs; pair < map->pairs + map->nr_pairs; pair++)
-		if (pair->user_gpu_id != pair->actual_gpu_id)
-			return fail(-EINVAL,
-				    "it shares buffers, and its gpu %#x would be gpu %#x: the kernel confuses the two ids "
-				    "(KFD_SHARING_CHECK=0 accepts it)",
-				    pair->user_gpu_id, pair->actual_gpu_id);
-	return 0;
+	for (unsigned int i = 0; !err && i < map->nr_pairs; i++)
+		err = precheck_ids(&run->settings, kfd, map->pairs[i].user_gpu_id, map->pairs[i].actual_gpu_id);
+	return err;
 }
 
 /* The record of a process that comes back suspended; NULL: it does not. */
@@ -105,7 +100,7 @@ static void print_later(const struct gpu_usage *usage, uint64_t bytes)
 static void match_file(struct run *run, const struct image_file *file, const struct topology *saved)
 {
 	struct gpu_work later[TOPOLOGY_MAX_NODES] = { 0 };
-	struct match_options options = { .pairs = run->settings.device_map, .nr_pairs = run->settings.n_device_map };
+	struct match_options options = precheck_options(&run->settings);
 	struct match_process process = {
 		.saved = saved, .largest = run->largest, .machine = run->machine, .options = &options,
 		.choices = &run->choices,
@@ -114,8 +109,6 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	int err;
 
 	options.keeps_ids = run->choices.keeps_ids && run->settings.flag[SETTING_SHARING_CHECK];
-	for (unsigned int i = 0; i < MATCH_NR_CHECKS; i++)
-		options.relaxed[i] = !settings_flag(&run->settings, match_check_name(i));
 	kfd_state_work(file->kfd ? &file->kfd->state : NULL, saved, process.work);
 	memset(&run->candidates, 0, sizeof(run->candidates));
 	memcpy(run->candidates.usage, run->usage, sizeof(run->usage));
