@@ -38,11 +38,6 @@ static const struct {
 	[UNLOCK] = { "running", NULL, NULL, NULL, "running after " },
 };
 
-static bool is_held(enum suspend_verb verb)
-{
-	return verb != RESUME && verb != UNLOCK;
-}
-
 /* ---- which processes ---- */
 
 int cgroup_path(const char *cgroup, char path[PATH_MAX])
@@ -54,17 +49,6 @@ int cgroup_path(const char *cgroup, char path[PATH_MAX])
 	while (path[strlen(path) - 1] == '/')
 		path[strlen(path) - 1] = '\0';
 	return access(path, F_OK) ? complain("%s: %s", path, strerror(errno)) : TOOL_GOOD;
-}
-
-static int parse_target(const struct arguments *arguments, char path[PATH_MAX], struct suspend_target *ret)
-{
-	const char *cgroup = arguments->cgroup;
-
-	*ret = (struct suspend_target){ .pids = arguments->pids, .nr = arguments->nr_pids, .tree = arguments->tree };
-	if (!cgroup && !arguments->nr_pids)
-		return complain("which process? (pids, or --cgroup PATH)");
-	ret->cgroup = cgroup ? path : NULL;
-	return cgroup ? cgroup_path(cgroup, path) : TOOL_GOOD;
 }
 
 /* ---- what has become of them ---- */
@@ -79,50 +63,32 @@ static const struct {
 	[KEPT_BY_RENDER_NODE] = { "kept_by_render_node_bytes", " stays allocated: it has no BO of the KFD" },
 };
 
-static void print_kept(const struct suspend_report *report)
+static void print_state(pid_t pid, const char *state, bool is_gone)
 {
+	print_number("pid", "pid ", (uint64_t)pid);
+	print_string("state", ": ", state);
+	print_text("%s", is_gone ? ", its buffer data are removed" : "");
+}
+
+/* @before: the size of what is freed or restored, in text. */
+static void print_vram(const struct suspend_report *report, const char *before)
+{
+	print_bytes("vram_bytes", before, report->freed_bytes);
 	for (size_t i = 0; i < SUSPEND_NR_KEPT; i++) {
-		if (!report->kept_bytes[i]) {
-			print_number(kept[i].key, NULL, 0);
-			continue;
-		}
-		print_bytes(kept[i].key, "; ", report->kept_bytes[i]);
-		print_text("%s", kept[i].why);
+		print_bytes(kept[i].key, report->kept_bytes[i] ? "; " : NULL, report->kept_bytes[i]);
+		print_text("%s", report->kept_bytes[i] ? kept[i].why : "");
 	}
 }
 
-static void print_reset(const struct suspend_report *report)
+static void print_hold(const struct suspend_report *report, bool is_held)
 {
 	print_bool("gpu_was_reset", report->reset_minor);
 	if (report->reset_minor)
 		print_text("; the driver has reset the GPU of renderD%u meanwhile", report->reset_minor);
-}
-
-static void print_hold(const struct suspend_report *report)
-{
-	print_string("held_by", NULL, report->is_held_by_signal ? "SIGSTOP" : "cgroup");
-	if (report->is_held_by_signal)
+	if (is_held)
+		print_string("held_by", NULL, report->is_held_by_signal ? "SIGSTOP" : "cgroup");
+	if (is_held && report->is_held_by_signal)
 		print_text("; held by SIGSTOP alone: SIGCONT would let it run without its memory");
-}
-
-static void print_report(const struct suspend_report *report, enum suspend_verb verb)
-{
-	const char *what = verbs[verb].vram;
-
-	print_object(NULL);
-	print_number("pid", "pid ", (uint64_t)report->pid);
-	print_string("state", ": ", report->had_ended ? "gone" : verbs[verb].state);
-	if (report->had_ended)
-		print_text(", its buffer data are removed");
-	if (what) {
-		print_bytes("vram_bytes", report->has_kfd && !report->had_ended ? what : NULL, report->freed_bytes);
-		print_kept(report);
-	}
-	print_reset(report);
-	if (is_held(verb))
-		print_hold(report);
-	print_text("\n");
-	print_end();
 }
 
 static void print_time(const char *key, const char *before, double seconds)
@@ -132,9 +98,20 @@ static void print_time(const char *key, const char *before, double seconds)
 
 static void print_result(const struct suspend_result *result, enum suspend_verb verb)
 {
+	const char *what = verbs[verb].vram;
+
 	print_array("processes");
-	for (size_t i = 0; i < result->nr; i++)
-		print_report(&result->reports[i], verb);
+	for (size_t i = 0; i < result->nr; i++) {
+		const struct suspend_report *report = &result->reports[i];
+
+		print_object(NULL);
+		print_state(report->pid, report->had_ended ? "gone" : verbs[verb].state, report->had_ended);
+		if (what)
+			print_vram(report, report->has_kfd && !report->had_ended ? what : NULL);
+		print_hold(report, verb != RESUME && verb != UNLOCK);
+		print_text("\n");
+		print_end();
+	}
 	print_end();
 	print_time("stopped_ms", verbs[verb].stopped, result->times.stopped);
 	print_time("copied_ms", verbs[verb].copied, result->times.copied);
@@ -338,7 +315,12 @@ static int run(const struct arguments *arguments, enum suspend_verb verb)
 	char path[PATH_MAX];
 	int status;
 
-	if (parse_target(arguments, path, &work.target) || seconds_of("--wait", arguments->wait, &work.wait_seconds) ||
+	work.target = (struct suspend_target){ .pids = arguments->pids, .nr = arguments->nr_pids, .tree = arguments->tree };
+	work.target.cgroup = arguments->cgroup ? path : NULL;
+	if (!arguments->cgroup && !arguments->nr_pids)
+		return complain("which process? (pids, or --cgroup PATH)");
+	if ((arguments->cgroup && cgroup_path(arguments->cgroup, path)) ||
+	    seconds_of("--wait", arguments->wait, &work.wait_seconds) ||
 	    seconds_of("--timeout", arguments->timeout, &work.target.timeout_seconds))
 		return TOOL_FAIL;
 	status = suspend_in_child(&work);
@@ -412,8 +394,7 @@ static int print_unknown(pid_t pid, int err)
 {
 	if (err != -ESRCH) {
 		print_object(NULL);
-		print_number("pid", "pid ", (uint64_t)pid);
-		print_string("state", ": ", "unknown");
+		print_state(pid, "unknown", false);
 		print_text("\n");
 		if (print_is_json())
 			print_string("error", NULL, fail_text());
@@ -422,7 +403,7 @@ static int print_unknown(pid_t pid, int err)
 	return complain_failure();
 }
 
-static int print_state(pid_t pid)
+static int ask_state(pid_t pid)
 {
 	static const char *const states[] = {
 		[STATE_RUNNING] = "running",
@@ -432,6 +413,7 @@ static int print_state(pid_t pid)
 		[STATE_GONE] = "gone",
 	};
 	struct suspend_info info;
+	bool is_gone;
 	char since[64] = "";
 	time_t when;
 	struct tm tm;
@@ -439,25 +421,20 @@ static int print_state(pid_t pid)
 
 	if (err)
 		return print_unknown(pid, err);
+	is_gone = info.state == STATE_GONE;
 	when = (time_t)info.since;
 	if (info.since && localtime_r(&when, &tm))
 		strftime(since, sizeof(since), "%F %T", &tm);
 	print_object(NULL);
-	print_number("pid", "pid ", (uint64_t)pid);
-	print_string("state", ": ", states[info.state]);
+	print_state(pid, states[info.state], is_gone);
 	if (info.state == STATE_RUNNING && is_without_kfd(pid))
 		print_text(" (without /dev/kfd)");
 	print_number("since", NULL, (uint64_t)info.since);
-	if (since[0])
+	if (since[0] && !is_gone)
 		print_text(" since %s", since);
-	print_string("dir", ", buffer data in ", info.dir);
-	print_bytes("vram_bytes", info.dir[0] ? ": " : NULL, info.report.freed_bytes);
-	if (info.state == STATE_GONE)
-		print_text(", its buffer data are removed");
-	print_kept(&info.report);
-	print_reset(&info.report);
-	if (info.state == STATE_SUSPENDED || info.state == STATE_LOCKED)
-		print_hold(&info.report);
+	print_string("dir", is_gone ? NULL : ", buffer data in ", info.dir);
+	print_vram(&info.report, info.dir[0] && !is_gone ? ": " : NULL);
+	print_hold(&info.report, info.state == STATE_SUSPENDED || info.state == STATE_LOCKED);
 	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" continues from there" : "");
 	print_end();
 	return TOOL_GOOD;
@@ -477,7 +454,7 @@ int print_states(const struct arguments *arguments)
 		print_text("no process is suspended\n");
 	print_array("processes");
 	for (size_t i = 0; i < nr; i++)
-		if (print_state(pids[i]) != TOOL_GOOD)
+		if (ask_state(pids[i]) != TOOL_GOOD)
 			status = TOOL_FAIL;
 	print_end();
 	return status;
