@@ -447,12 +447,32 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 		ret->freed_bytes += process.plan[i] == BO_FREE ? state->bos[i].size : 0;
 	}
 	if (!err) {
+		ret->nr_left = count_left(&process);
 		ret->state = *state;
 		ret->plan = steal_ptr(process.plan);
 		*state = (struct kfd_state){ 0 };
 	}
 	process_done(&process);
 	return err;
+}
+
+/* @nr_left: of the record; NULL: there is none. */
+static int check_dump(const struct gpu_process *image, const uint32_t *nr_left)
+{
+	/* What has no /dev/kfd has nothing to be resumed but its threads. */
+	if (image->no_kfd)
+		return 0;
+	if (!image->is_suspended == !nr_left && (!nr_left || *nr_left == image->state.nr_records))
+		return 0;
+	if (!nr_left)
+		return fail(-EBADMSG, "image amdgpu-suspended-%u.img is missing: the process was suspended, and only that image says "
+				      "what a resume has to restore", image->state.pid);
+	return fail(-EBADMSG, "image amdgpu-suspended-%u.img is of another dump", image->state.pid);
+}
+
+int suspend_image_check(const struct suspend_image *record, const struct gpu_process *image)
+{
+	return check_dump(image, record ? &record->nr_left : NULL);
 }
 
 void suspend_image_done(struct suspend_image *image)
@@ -580,16 +600,9 @@ void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_p
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image)
 {
 	const struct arriving *one = find_arriving(restore, (pid_t)image->state.pid);
+	uint32_t nr_left = one ? count_left(&one->process) : 0;
 
-	/* What has no /dev/kfd has nothing to be resumed but its threads. */
-	if (image->no_kfd)
-		return 0;
-	if (!image->is_suspended == !one && (!one || count_left(&one->process) == image->state.nr_records))
-		return 0;
-	if (!one)
-		return fail(-EBADMSG, "image amdgpu-suspended-%u.img is missing: the process was suspended, and only that image says "
-				      "what a resume has to restore", image->state.pid);
-	return fail(-EBADMSG, "image amdgpu-suspended-%u.img is of another dump", image->state.pid);
+	return check_dump(image, one ? &nr_left : NULL);
 }
 
 int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)

@@ -190,10 +190,13 @@ struct suspend_image {
 	struct kfd_state state; /* it owns those of its BOs whose data are in images of their own */
 	uint8_t *plan; /* of each BO */
 	uint64_t freed_bytes;
+	uint32_t nr_left; /* BOs that the process has all the same: its own image has them */
 };
 /* *ret: suspend_image_done() in any case. */
 int suspend_image_read(const char *name, const uint8_t *data, size_t size, struct suspend_image *ret);
 void suspend_image_done(struct suspend_image *image);
+/* As suspend_restore_check(); @record NULL: there is none of the process. */
+int suspend_image_check(const struct suspend_image *record, const struct gpu_process *image);
 /* As suspend_restore_add_work(). */
 void suspend_image_add_work(const struct suspend_image *image, const struct topology *nodes, struct gpu_work *work);
 

@@ -275,6 +275,7 @@ static void verify_image(struct verify *v, const struct image_file *file)
 	bool has_checksum = (file->kfd && file->kfd->has_crc32c) || (file->render && file->render->has_crc32c) ||
 			    (file->dmabuf && file->dmabuf->has_crc32c);
 	const struct gpu_process *kfd = file->kfd;
+	const struct image_file *record;
 
 	v->nr_images++;
 	v->nr_image_checksums += has_checksum;
@@ -286,9 +287,9 @@ static void verify_image(struct verify *v, const struct image_file *file)
 	for (unsigned int i = 0; image_is_process(file) && i < kfd->nodes->nr_nodes; i++)
 		if (topology_is_gpu(kfd->nodes->nodes[i]))
 			verify_data(v, file, IMAGE_PAGES, &kfd->state, topology_gpu_id(kfd->nodes->nodes[i]));
-	if (kfd && kfd->is_suspended && !images_find(v->images, IMAGE_SUSPENDED, (int)kfd->state.pid, 0))
-		damaged(v, file->name, "is of a suspended process, and its record amdgpu-suspended-%u.img is missing",
-			kfd->state.pid);
+	record = image_is_process(file) ? images_find(v->images, IMAGE_SUSPENDED, (int)kfd->state.pid, 0) : NULL;
+	if (image_is_process(file) && (!record || !record->err))
+		failed(v, file, NULL, suspend_image_check(record ? record->suspended : NULL, kfd));
 }
 
 /* ---- a suspended process: its record, and the data of the buffers that it has freed ---- */
@@ -304,7 +305,7 @@ static void verify_suspended(struct verify *v, const struct image_file *file)
 	for (size_t i = 0; !has_process && i < v->images->nr; i++) {
 		const struct gpu_process *kfd = v->images->files[i].kfd;
 
-		has_process = v->images->files[i].err || (kfd && kfd->is_suspended && (int)kfd->state.pid == file->is.id);
+		has_process = v->images->files[i].err || (kfd && (int)kfd->state.pid == file->is.id);
 	}
 	if (!has_process)
 		damaged(v, file->name, "is of a suspended process, of which no amdgpu-kfd image is there");

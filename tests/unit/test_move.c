@@ -645,6 +645,7 @@ TEST(an_image_says_which_data_are_beside_it)
 	struct topology_node node = { .value[TOPOLOGY_GPU_ID] = GPU }, other = { .value[TOPOLOGY_GPU_ID] = GPU + 1 };
 	const struct topology nodes = { .nodes = { &other, &node }, .nr_nodes = 2 };
 	struct gpu_work work[2] = { 0 };
+	struct gpu_process process = { .state = { .pid = PID, .nr_records = 1 }, .is_suspended = true };
 	struct suspend_restore *restore = NULL;
 	struct suspend_image image;
 	uint8_t *data = NULL;
@@ -662,6 +663,13 @@ TEST(an_image_says_which_data_are_beside_it)
 	assert_int_equal(image.state.devices[0].user_gpu_id, GPU);
 	assert_int_equal(image.state.nr_bos, 2);
 	assert_true(image.state.bos[0].share.kind != KFD_BO_OWN && image.state.bos[1].share.kind == KFD_BO_OWN);
+	/* Of which dump it is, to who has no restore. */
+	assert_int_equal(suspend_image_check(&image, &process), 0);
+	process.state.nr_records = 2;
+	assert_int_equal(suspend_image_check(&image, &process), -EBADMSG);
+	expect_text("image amdgpu-suspended-4711.img is of another dump");
+	assert_int_equal(suspend_image_check(NULL, &process), -EBADMSG);
+	expect_text("image amdgpu-suspended-4711.img is missing");
 	/* And what a resume will allocate. */
 	suspend_image_add_work(&image, &nodes, work);
 	assert_true(work[1].vram_later == BYTES && !work[0].vram_later && !work[1].vram_needed);
