@@ -26,18 +26,17 @@ int runtime_find(pid_t pid, struct kfd_state *state)
 {
 	_cleanup_close_ int memory = -1;
 	bool told = false;
-	struct queue_record queue;
-	struct records records;
 
-	records_begin(state, &records);
-	while (!told && records_next_queue(&records, &queue) > 0) {
-		if (queue.type != QUEUE_TYPE_COMPUTE || !queue.cwsr_address)
+	for (uint32_t i = 0; !told && i < state->nr_queues; i++) {
+		const struct queue_record *queue = &state->queues[i];
+
+		if (queue->type != QUEUE_TYPE_COMPUTE || !queue->cwsr_address)
 			continue;
 		if (memory < 0)
 			memory = proc_open(pid, "mem", O_RDONLY);
 		if (memory < 0)
 			return fail(memory, "cannot open /proc/%d/mem: %m", pid);
-		told = has_exception_address(memory, &queue);
+		told = has_exception_address(memory, queue);
 	}
 	state->runtime_enabled = told;
 	pr_warn("pid %d: a trap handler that ROCm has set is not saved, so that restored kernels continue after a failed assertion\n", pid);

@@ -128,16 +128,11 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 
 static int check_events(const struct restored_task *task, const struct kfd_state *state)
 {
-	struct records records;
-	int nr;
-
-	if (!task->restore->rules.wants_event_page || records_begin(state, &records))
+	/* What cannot be read is refused later. */
+	if (!task->restore->rules.wants_event_page || !state->is_known || state->has_event_page || !state->nr_signals)
 		return 0;
-	nr = records_events_without_page(&records);
-	if (nr <= 0)
-		return 0; /* what cannot be read is refused later */
-	return fail(-EOPNOTSUPP, "pid %u has %d signal events in a page that the kernel had made by itself, and this kernel "
-		    "(Linux 7.3 and later) makes none: restore it on an earlier one", state->pid, nr);
+	return fail(-EOPNOTSUPP, "pid %u has %u signal events in a page that the kernel had made by itself, and this kernel "
+		    "(Linux 7.3 and later) makes none: restore it on an earlier one", state->pid, state->nr_signals);
 }
 
 /* The records of queues become what the local driver takes. */
@@ -148,10 +143,10 @@ static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 
 	if (!err)
 		err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
-	if (!err)
-		err = mes_cut(state, machine);
-	if (!err)
-		err = limits_check_harm(state, machine, &task->restore->driver);
+	if (err)
+		return err;
+	mes_cut(state, machine);
+	err = limits_check_harm(state, machine, &task->restore->driver);
 	if (err)
 		return err;
 	err = complete_stacks(task, state);

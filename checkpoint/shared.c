@@ -42,19 +42,15 @@ struct shared *shared_new(void)
 
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret)
 {
-	struct records records;
-	struct svm_range range;
-
 	*ret = NULL;
 	pthread_mutex_lock(&shared->lock);
 	if (shared->nr_tasks < SHARED_MAX_TASKS) {
 		*ret = &shared->tasks[shared->nr_tasks++];
 		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
 		/* Of which RESUME takes the pages; more than there is room for are left out. */
-		records_begin(state, &records);
-		while (has_kfd && shared->nr_ranges < SHARED_MAX_RANGES && records_next_svm(&records, &range) == 1)
-			if (!range.on_demand)
-				shared->ranges[shared->nr_ranges++] = range;
+		for (uint32_t i = 0; has_kfd && i < state->nr_ranges && shared->nr_ranges < SHARED_MAX_RANGES; i++)
+			if (!state->ranges[i].on_demand)
+				shared->ranges[shared->nr_ranges++] = state->ranges[i];
 		(*ret)->nr_ranges = shared->nr_ranges - (*ret)->first_range;
 	}
 	pthread_mutex_unlock(&shared->lock);

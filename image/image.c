@@ -155,7 +155,7 @@ static int unpack_state(const char *name, const CriuKfd *msg, struct gpu_process
 	state->priv_size = msg->priv_data.len;
 	state->nr_objects = msg->num_of_objects;
 	state->runtime_enabled = msg->runtime_enabled;
-	return 0;
+	return records_read(state, gpus);
 }
 
 static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *image)

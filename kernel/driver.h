@@ -127,8 +127,7 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 /*
  * Adds an empty control stack to each queue record that was saved without one; @nodes has the GPUs by user ids. Queues
  * that had waves get one @at_restore only, with MQDs that know of no wave, as do those whose stack is elsewhere, where
- * RESTORE of @driver checks sizes: it ignores the bytes. How many had waves; -ENOMEM, or -EPROTO for a state that cannot be
- * read. No message.
+ * RESTORE of @driver checks sizes: it ignores the bytes. How many had waves, or -ENOMEM. No message.
  */
 int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver, bool at_restore);
 
@@ -149,7 +148,7 @@ bool fold_fits(const struct queue_record *record, uint64_t nr_xcc);
 
 /*
  * Folds each queue record that fits, in place. An SDMA queue has one MQD only, and gets its size. @machine has the GPUs
- * by actual ids, as the state does. A state that cannot be read stays as it is.
+ * by actual ids, as the state does.
  */
 void fold_queues(struct kfd_state *state, const struct topology *machine);
 
@@ -166,8 +165,8 @@ void fold_queues(struct kfd_state *state, const struct topology *machine);
  */
 
 /*
- * Finds what @driver wants for the queues in *state, which names the GPUs of @machine by now: into state->standins. 0,
- * -ENOMEM, or -EPROTO for a state that cannot be read, without a message.
+ * Finds what @driver wants for the queues in *state, which names the GPUs of @machine by now: into state->standins. 0 or
+ * -ENOMEM.
  */
 int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver);
 

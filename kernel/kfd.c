@@ -251,12 +251,20 @@ static int allocate_state(struct kfd_state *state)
 	return state->devices && state->bos && state->priv_data ? 0 : -ENOMEM;
 }
 
-int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
+/* With the counts in *state. No message. */
+static int take_state(int fd, struct kfd_state *state)
 {
 	int err = allocate_state(state);
 
 	if (!err)
 		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
+	return err ? err : records_read(state, state->nr_devices);
+}
+
+int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
+{
+	int err = take_state(fd, state);
+
 	if (err)
 		return fail(err, "pid %d: cannot take its GPU state (%u GPUs, %u BOs, %llu bytes): %m%s", pid,
 			    state->nr_devices, state->nr_bos, (unsigned long long)state->priv_size, hint(err));
@@ -276,9 +284,7 @@ static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr, s
 		.nr_records = nr,
 		.priv_size = state->priv_size + BO_RECORD_SIZE * ((uint64_t)nr - state->nr_records),
 	};
-	err = allocate_state(ret);
-	if (!err)
-		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, ret);
+	err = take_state(fd, ret);
 	if (err)
 		kfd_state_done(ret);
 	return err;

@@ -158,23 +158,19 @@ enum loss { LOSS_REFUSED, LOSS_TRIED, LOSS_ACCEPTED };
 static int find_queue_limit(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			    const struct driver_release *driver, enum loss loss)
 {
-	struct queue_record record;
-	struct records records;
-	int r;
-
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		const struct queue_record *queue = &state->queues[i];
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue->gpu_id);
 		char why[LIMITS_TEXT_MAX];
 		enum limit limit;
 		bool can_be_tried;
 
 		if (!gpu && loss != LOSS_ACCEPTED)
 			return fail(-ENODEV, "pid %d: has a queue on gpu %#x, which the machine's topology does not show",
-				    pid, record.gpu_id);
+				    pid, queue->gpu_id);
 		if (!gpu)
 			continue;
-		limit = limits_of_queue(&record, gpu, machine, driver, why);
+		limit = limits_of_queue(queue, gpu, machine, driver, why);
 		/* A queue of gfx11 cannot be recreated in the middle of a kernel. */
 		can_be_tried = limit == LIMIT_LOSS || (limit == LIMIT_BUSY && !mes_maps(gpu));
 		if (limit == LIMIT_NONE || (can_be_tried && loss == LOSS_ACCEPTED))
@@ -186,11 +182,11 @@ static int find_queue_limit(pid_t pid, const struct kfd_state *state, const stru
 				    can_be_tried ? " (KFD_RESTORABLE_CHECK=0 tries it anyway)" : "");
 		pr_warn("pid %d: a queue on gpu %#x is dumped, although %s\n", pid, topology_gpu_id(gpu), why);
 	}
-	if (!r)
+	if (state->is_known)
 		return 0;
 	/* A driver that saves in an unknown way may have other limits, too, and may do harm. */
 	return fail(-EOPNOTSUPP, "pid %d: its state of %" PRIu64 " bytes (version %u, %s) has an unknown layout, so it is "
-		    "unknown whether its queues would be restored: please report it", pid, records.size, records.version,
+		    "unknown whether its queues would be restored: please report it", pid, state->priv_size, state->version,
 		    driver->text);
 }
 
@@ -206,21 +202,18 @@ bool limits_are_busy(const struct kfd_state *state, const struct topology *machi
 		     bool try)
 {
 	char why[LIMITS_TEXT_MAX];
-	struct queue_record record;
-	struct records records;
 	bool busy = false;
-	int r;
 
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
-		enum limit limit = gpu ? limits_of_queue(&record, gpu, machine, driver, why) : LIMIT_HARM;
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		const struct queue_record *queue = &state->queues[i];
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue->gpu_id);
+		enum limit limit = gpu ? limits_of_queue(queue, gpu, machine, driver, why) : LIMIT_HARM;
 
 		if (limit == LIMIT_HARM || (limit == LIMIT_LOSS && !try))
 			return false;
 		busy |= limit == LIMIT_BUSY;
 	}
-	return !r && busy;
+	return state->is_known && busy;
 }
 
 int limits_check_harm(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)

@@ -144,14 +144,12 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 	_cleanup_free_ struct mes_step *steps = NULL;
 	size_t nr = 0, nr_again = 0, nr_steps = 0;
 	char why[LIMITS_TEXT_MAX];
-	struct queue_record queue;
-	struct records records;
-	int r, err;
+	int err;
 
 	*ret = NULL;
 	*ret_nr = 0;
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &queue)) > 0) {
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		struct queue_record queue = state->queues[i];
 		const struct topology_node *gpu = gpu_of_mes(state, machine, &queue);
 		bool is_compute = queue.type == QUEUE_TYPE_COMPUTE;
 
@@ -172,8 +170,8 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 		if (array_add(queues, nr, queue))
 			return -ENOMEM;
 	}
-	if (r || !nr_again)
-		return r;
+	if (!nr_again)
+		return 0;
 	qsort(queues, nr, sizeof(*queues), by_number);
 	err = mes_plan(queues, nr, &steps, &nr_steps); /* there has to be a way to make them */
 	if (err)
@@ -191,21 +189,18 @@ int mes_check(const struct kfd_state *state, const struct topology *machine)
 	return mes_list(state, machine, true, &queues, &nr);
 }
 
-int mes_cut(struct kfd_state *state, const struct topology *machine)
+void mes_cut(struct kfd_state *state, const struct topology *machine)
 {
-	struct queue_record record;
-	struct records records;
-	int r;
+	for (uint32_t i = state->nr_queues; i-- > 0;) {
+		struct queue_record queue = state->queues[i];
 
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		if (!gpu_of_mes(state, machine, &record))
+		if (!gpu_of_mes(state, machine, &queue))
 			continue;
-		records_cut(state, &records, record.at,
-			    QUEUE_RECORD_SIZE + (uint64_t)record.mqd_size + record.ctl_stack_size);
 		state->nr_objects--;
+		state->nr_queues--;
+		memmove(&state->queues[i], &state->queues[i + 1], (state->nr_queues - i) * sizeof(queue));
+		records_cut(state, queue.at, QUEUE_RECORD_SIZE + (uint64_t)queue.mqd_size + queue.ctl_stack_size);
 	}
-	return r;
 }
 
 /* ---- the order ---- */

@@ -42,8 +42,8 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 /* Whether mes_list() could list them. 0, or -errno after fail(). */
 int mes_check(const struct kfd_state *state, const struct topology *machine);
 
-/* Takes those that are recreated out of a state. 0, or -EPROTO for one that cannot be read, without a message. */
-int mes_cut(struct kfd_state *state, const struct topology *machine);
+/* Takes those that are recreated out of a state. */
+void mes_cut(struct kfd_state *state, const struct topology *machine);
 
 /* A call of CREATE_QUEUE. */
 struct mes_step {

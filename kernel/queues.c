@@ -34,32 +34,28 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 	bool elsewhere_too = at_restore && driver_checks_queues(driver);
 	uint64_t size_before = state->priv_size;
 	int nr_lost = 0;
-	struct queue_record record;
-	struct records records;
-	int r;
 
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &record)) > 0) {
-		int node = topology_find_gpu(nodes, record.gpu_id);
-		enum stack stack = node < 0 ? STACK_SAVED : stack_of(&record, nodes->nodes[node]);
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		struct queue_record *queue = &state->queues[i];
+		int node = topology_find_gpu(nodes, queue->gpu_id);
+		enum stack stack = node < 0 ? STACK_SAVED : stack_of(queue, nodes->nodes[node]);
 		bool is_lost = at_restore && stack == STACK_LOST;
-		uint32_t size = stack_size(&record) * record.nr_mqds;
-		uint8_t *bytes;
+		uint32_t one = stack_size(queue), size = one * queue->nr_mqds;
 
 		if (stack != STACK_EMPTY && !is_lost && !(elsewhere_too && stack == STACK_ELSEWHERE))
 			continue;
-		if (records_insert(state, &records, size)) /* behind its MQDs */
+		if (records_insert(state, queue->at + QUEUE_RECORD_SIZE + queue->mqd_size, size))
 			return -ENOMEM;
-		bytes = state->priv_data + record.at;
-		memcpy(bytes + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
+		queue->ctl_stack_size = size;
+		memcpy(state->priv_data + queue->at + QUEUE_STACK_SIZE_AT, &size, sizeof(size));
 		if (is_lost)
-			records_empty_mqds(bytes + QUEUE_RECORD_SIZE, record.nr_mqds, stack_size(&record));
+			records_empty_mqds(state, queue, one);
 		nr_lost += is_lost;
 	}
 	if (state->priv_size > size_before)
 		pr_info("the driver left out %" PRIu64 " bytes of control stacks, which are restored empty\n",
 			state->priv_size - size_before);
-	return r ? r : nr_lost;
+	return nr_lost;
 }
 
 /* ---- queues of several XCCs: records as large as those of one, without losing any ---- */
@@ -76,22 +72,21 @@ bool fold_fits(const struct queue_record *record, uint64_t nr_xcc)
 
 void fold_queues(struct kfd_state *state, const struct topology *machine)
 {
-	struct queue_record record;
-	struct records records;
-
-	records_begin(state, &records);
-	while (records_next_queue(&records, &record) > 0) {
-		const struct topology_node *gpu = kfd_state_gpu(state, machine, record.gpu_id);
-		uint64_t nr_xcc = gpu ? topology_get(gpu, TOPOLOGY_NUM_XCC) : 1, at = record.at + QUEUE_RECORD_SIZE;
-		bool is_compute = record.type == QUEUE_TYPE_COMPUTE;
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		struct queue_record *queue = &state->queues[i];
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue->gpu_id);
+		uint64_t nr_xcc = gpu ? topology_get(gpu, TOPOLOGY_NUM_XCC) : 1, at = queue->at + QUEUE_RECORD_SIZE;
+		bool is_compute = queue->type == QUEUE_TYPE_COMPUTE;
 		uint32_t one = is_compute ? COMPUTE_MQD_SIZE : SDMA_MQD_SIZE;
 
-		if (nr_xcc < 2 || (is_compute ? !record.ctl_stack_size || !fold_fits(&record, nr_xcc)
-					      : record.mqd_size != nr_xcc * SDMA_MQD_SIZE))
+		if (nr_xcc < 2 || (is_compute ? !queue->ctl_stack_size || !fold_fits(queue, nr_xcc)
+					      : queue->mqd_size != nr_xcc * SDMA_MQD_SIZE))
 			continue;
 		/* Of a compute queue all MQDs stay, and the first ones become part of its stack. */
-		at += is_compute ? record.mqd_size : SDMA_MQD_SIZE;
-		memcpy(state->priv_data + record.at + QUEUE_MQD_SIZE_AT, &one, sizeof(one));
-		records_cut(state, &records, at, (nr_xcc - 1) * one);
+		at += is_compute ? queue->mqd_size : SDMA_MQD_SIZE;
+		queue->mqd_size = one;
+		queue->nr_mqds = is_compute;
+		memcpy(state->priv_data + queue->at + QUEUE_MQD_SIZE_AT, &one, sizeof(one));
+		records_cut(state, at, (nr_xcc - 1) * one);
 	}
 }

@@ -40,34 +40,30 @@ static uint64_t debug_bytes(const struct topology_node *gpu)
 
 int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver)
 {
-	struct queue_record queue;
-	struct records records;
-	int r;
-
 	if (!driver_checks_queues(driver))
 		return 0;
-	records_begin(state, &records);
-	while ((r = records_next_queue(&records, &queue)) > 0) {
-		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue.gpu_id);
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		const struct queue_record *queue = &state->queues[i];
+		const struct topology_node *gpu = kfd_state_gpu(state, machine, queue->gpu_id);
 		struct placeholder standin = {
-			.gpu_id = queue.gpu_id,
+			.gpu_id = queue->gpu_id,
 			.handle = FIRST_NUMBER + state->nr_standins,
-			.address = queue.cwsr_address,
+			.address = queue->cwsr_address,
 		};
-		bool is_there = !gpu || queue.type != QUEUE_TYPE_COMPUTE || !queue.cwsr_address;
+		bool is_there = !gpu || queue->type != QUEUE_TYPE_COMPUTE || !queue->cwsr_address;
 
-		for (size_t i = 0; !is_there && i < state->nr_bos; i++)
-			is_there = state->bos[i].addr == queue.cwsr_address;
-		for (size_t i = 0; !is_there && i < state->nr_standins; i++)
-			is_there = state->standins[i].address == queue.cwsr_address &&
-				   state->standins[i].gpu_id == queue.gpu_id;
+		for (size_t k = 0; !is_there && k < state->nr_bos; k++)
+			is_there = state->bos[k].addr == queue->cwsr_address;
+		for (size_t k = 0; !is_there && k < state->nr_standins; k++)
+			is_there = state->standins[k].address == queue->cwsr_address &&
+				   state->standins[k].gpu_id == queue->gpu_id;
 		if (is_there)
 			continue;
-		standin.size = round_up((queue.cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE_BYTES);
+		standin.size = round_up((queue->cwsr_size + debug_bytes(gpu)) * at_least_one(gpu, TOPOLOGY_NUM_XCC), PAGE_BYTES);
 		if (array_add(state->standins, state->nr_standins, standin))
 			return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
 /* The render node that the KFD works with is open as long as RESTORE may need it. */

@@ -27,6 +27,8 @@ void kfd_state_done(struct kfd_state *state)
 	free(state->devices);
 	free(state->bos);
 	free(state->priv_data);
+	free(state->queues);
+	free(state->ranges);
 	free(state->standins);
 	*state = (struct kfd_state){ 0 };
 }
@@ -95,34 +97,36 @@ static uint64_t get_u64(const uint8_t *bytes)
 	return value;
 }
 
-/* The next @size bytes, NULL when they are not there. */
-static const uint8_t *take_bytes(struct records *records, uint64_t size)
-{
-	const uint8_t *ret = records->bytes + records->at;
+/* Where the reading is. */
+struct reader {
+	const uint8_t *bytes;
+	uint64_t size, at;
+};
 
-	if (size > records->size - records->at)
+/* The next @size bytes, NULL when they are not there. */
+static const uint8_t *take_bytes(struct reader *reader, uint64_t size)
+{
+	const uint8_t *ret = reader->bytes + reader->at;
+
+	if (size > reader->size - reader->at)
 		return NULL;
-	records->at += size;
+	reader->at += size;
 	return ret;
 }
 
-int records_begin(const struct kfd_state *state, struct records *ret)
+/* Stands behind the BOs' records then. -EPROTO where the layout is of an unknown version, or too short. */
+static int begin(const struct kfd_state *state, uint32_t nr_devices, struct reader *ret, uint32_t *ret_version)
 {
 	const uint8_t *process;
 
-	*ret = (struct records){
-		.bytes = state->priv_data,
-		.size = state->priv_size,
-		.nr_devices = state->nr_devices,
-		.nr_left = state->nr_objects,
-	};
+	*ret = (struct reader){ state->priv_data, state->priv_size, 0 };
 	process = take_bytes(ret, PROCESS_SIZE);
-	ret->version = process ? get_u32(process) : 0;
-	ret->xnack = process && get_u32(process + PROCESS_XNACK_AT);
-	ret->is_unknown = ret->version != KNOWN_VERSION || !take_bytes(ret, (uint64_t)state->nr_devices * DEVICE_SIZE) ||
-			  !take_bytes(ret, (uint64_t)state->nr_records * BO_RECORD_SIZE);
-	return ret->is_unknown ? -EPROTO : 0;
+	*ret_version = process ? get_u32(process) : 0;
+	return *ret_version == KNOWN_VERSION && take_bytes(ret, (uint64_t)nr_devices * DEVICE_SIZE) &&
+	       take_bytes(ret, (uint64_t)state->nr_records * BO_RECORD_SIZE) ? 0 : -EPROTO;
 }
+
+/* ---- queues ---- */
 
 /* Offsets of cp_hqd_cntl_stack_offset and so on in struct v9_mqd of Linux' v9_structs.h. */
 #define MQD_STACK_OFFSET_AT 696u
@@ -144,115 +148,61 @@ static void read_mqds(const uint8_t *mqd, struct queue_record *ret)
 	}
 }
 
-void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size)
+static int read_queue(struct kfd_state *state, struct reader *reader)
 {
-	for (uint32_t i = 0; i < nr_mqds; i++, mqds += COMPUTE_MQD_SIZE)
-		for (uint32_t at = MQD_STACK_OFFSET_AT; at <= MQD_WAVE_OFFSET_AT; at += sizeof(stack_size))
-			memcpy(mqds + at, &stack_size, sizeof(stack_size));
-}
-
-static int take_queue(struct records *records, struct queue_record *ret)
-{
-	uint64_t at = records->at;
-	const uint8_t *bytes = take_bytes(records, QUEUE_RECORD_SIZE), *rest;
+	struct queue_record queue = { .at = reader->at };
+	const uint8_t *bytes = take_bytes(reader, QUEUE_RECORD_SIZE);
 
 	if (!bytes)
 		return -EPROTO;
-	*ret = (struct queue_record){
-		.at = at,
-		.ring_address = get_u64(bytes + 8),
-		.ring_size = get_u64(bytes + 16),
-		.read_address = get_u64(bytes + 24),
-		.write_address = get_u64(bytes + 32),
-		.eop_address = get_u64(bytes + 48),
-		.cwsr_address = get_u64(bytes + 56),
-		.gpu_id = get_u32(bytes + 64),
-		.type = get_u32(bytes + 68),
-		.format = get_u32(bytes + 72),
-		.number = get_u32(bytes + 76),
-		.priority = get_u32(bytes + 80),
-		.percent = get_u32(bytes + 84),
-		.doorbell = get_u32(bytes + 88),
-		.gws = get_u32(bytes + 92),
-		.eop_size = get_u32(bytes + 100),
-		.cwsr_size = get_u32(bytes + 104),
-		.ctl_stack_size = get_u32(bytes + 108),
-		.mqd_size = get_u32(bytes + 112),
-	};
-	rest = take_bytes(records, (uint64_t)ret->mqd_size + ret->ctl_stack_size);
-	ret->mqd = rest;
-	if (rest && ret->type == QUEUE_TYPE_COMPUTE && ret->mqd_size && ret->mqd_size % COMPUTE_MQD_SIZE == 0)
-		read_mqds(rest, ret);
-	return rest ? 1 : -EPROTO;
+	queue.ring_address = get_u64(bytes + 8);
+	queue.ring_size = get_u64(bytes + 16);
+	queue.read_address = get_u64(bytes + 24);
+	queue.write_address = get_u64(bytes + 32);
+	queue.eop_address = get_u64(bytes + 48);
+	queue.cwsr_address = get_u64(bytes + 56);
+	queue.gpu_id = get_u32(bytes + 64);
+	queue.type = get_u32(bytes + 68);
+	queue.format = get_u32(bytes + 72);
+	queue.number = get_u32(bytes + 76);
+	queue.priority = get_u32(bytes + 80);
+	queue.percent = get_u32(bytes + 84);
+	queue.doorbell = get_u32(bytes + 88);
+	queue.gws = get_u32(bytes + 92);
+	queue.eop_size = get_u32(bytes + 100);
+	queue.cwsr_size = get_u32(bytes + 104);
+	queue.ctl_stack_size = get_u32(bytes + QUEUE_STACK_SIZE_AT);
+	queue.mqd_size = get_u32(bytes + QUEUE_MQD_SIZE_AT);
+	queue.mqd = take_bytes(reader, (uint64_t)queue.mqd_size + queue.ctl_stack_size);
+	if (!queue.mqd)
+		return -EPROTO;
+	if (queue.type == QUEUE_TYPE_COMPUTE && queue.mqd_size && queue.mqd_size % COMPUTE_MQD_SIZE == 0)
+		read_mqds(queue.mqd, &queue);
+	return array_add(state->queues, state->nr_queues, queue);
 }
 
-int records_insert(struct kfd_state *state, struct records *records, uint64_t size)
-{
-	uint8_t *grown = reallocarray(state->priv_data, state->priv_size + size, 1), *at;
+/* ---- events ---- */
 
-	if (!grown)
-		return -ENOMEM;
-	at = grown + records->at;
-	memmove(at + size, at, state->priv_size - records->at);
-	memset(at, 0, size);
-	state->priv_data = grown;
-	state->priv_size += size;
-	records->bytes = grown;
-	records->size += size;
-	records->at += size;
+#define EVENT_PAGE_AT	 8u /* handle of the BO that the page is in; of the first event alone */
+#define EVENT_TYPE_AT	 24u
+#define EVENT_TYPE_SIGNAL 0u
+#define EVENT_TYPE_DEBUG  5u
+
+static int read_event(struct kfd_state *state, struct reader *reader)
+{
+	const uint8_t *bytes = take_bytes(reader, EVENT_SIZE);
+	uint32_t type;
+
+	if (!bytes)
+		return -EPROTO;
+	type = get_u32(bytes + EVENT_TYPE_AT);
+	state->nr_events++;
+	state->nr_signals += type == EVENT_TYPE_SIGNAL || type == EVENT_TYPE_DEBUG;
+	state->has_event_page |= get_u64(bytes + EVENT_PAGE_AT) != 0;
 	return 0;
 }
 
-static void cut(struct kfd_state *state, uint64_t at, uint64_t size)
-{
-	memmove(state->priv_data + at, state->priv_data + at + size, state->priv_size - at - size);
-	state->priv_size -= size;
-}
-
-void records_cut(struct kfd_state *state, struct records *records, uint64_t at, uint64_t size)
-{
-	cut(state, at, size);
-	records->size -= size;
-	records->at -= size;
-}
-
-static uint64_t size_of(uint32_t kind, uint32_t nr_devices)
-{
-	return kind == OBJECT_EVENT ? EVENT_SIZE : SVM_SIZE + SVM_ATTR * (SVM_COMMON_ATTRS + (uint64_t)nr_devices);
-}
-
-/* Stands before the next object of this kind: 1; or behind the last object, where the state ends: 0; else -EPROTO. */
-static int find_records(struct records *records, uint32_t wanted)
-{
-	struct queue_record queue;
-
-	if (records->is_unknown)
-		return -EPROTO;
-	for (; records->nr_left; records->nr_left--) {
-		uint32_t kind;
-
-		if (records->size - records->at < sizeof(kind))
-			return -EPROTO;
-		kind = get_u32(records->bytes + records->at);
-		if (kind == wanted) {
-			records->nr_left--;
-			return 1;
-		}
-		if (kind == OBJECT_QUEUE ? take_queue(records, &queue) < 0 :
-		    kind > OBJECT_SVM_RANGE || !take_bytes(records, size_of(kind, records->nr_devices)))
-			return -EPROTO;
-		records->nr_events += kind == OBJECT_EVENT;
-		records->nr_svm_ranges += kind == OBJECT_SVM_RANGE;
-	}
-	return records->at == records->size ? 0 : -EPROTO;
-}
-
-int records_next_queue(struct records *records, struct queue_record *ret)
-{
-	int found = find_records(records, OBJECT_QUEUE);
-
-	return found == 1 ? take_queue(records, ret) : found;
-}
+/* ---- SVM ranges ---- */
 
 /* Attributes of SVM ranges (linux/kfd_ioctl.h). */
 #define ATTR_PREFETCH_LOCATION 1u
@@ -269,49 +219,101 @@ static bool maps_at_once(uint32_t type, uint32_t value)
 	       (type == ATTR_PREFETCH_LOCATION && value != LOCATION_SYSTEM && value != LOCATION_UNDEFINED);
 }
 
-int records_next_svm(struct records *records, struct svm_range *ret)
+static int read_svm_range(struct kfd_state *state, struct reader *reader, uint32_t nr_devices)
 {
-	int found = find_records(records, OBJECT_SVM_RANGE);
-	const uint8_t *bytes;
+	uint64_t nr_attrs = SVM_COMMON_ATTRS + (uint64_t)nr_devices;
+	const uint8_t *bytes = take_bytes(reader, SVM_SIZE + SVM_ATTR * nr_attrs);
+	struct svm_range range = { .on_demand = get_u32(state->priv_data + PROCESS_XNACK_AT) };
 
-	if (found != 1)
-		return found;
-	bytes = take_bytes(records, size_of(OBJECT_SVM_RANGE, records->nr_devices));
 	if (!bytes)
 		return -EPROTO;
 	/* In pages of 4 KiB. */
-	*ret = (struct svm_range){ get_u64(bytes + 8) << 12, get_u64(bytes + 16) << 12, records->xnack };
-	for (uint64_t i = 0; i < SVM_COMMON_ATTRS + (uint64_t)records->nr_devices; i++) {
-		const uint8_t *attr = bytes + SVM_SIZE + i * SVM_ATTR;
-
-		ret->on_demand = ret->on_demand && !maps_at_once(get_u32(attr), get_u32(attr + 4));
-	}
-	return 1;
+	range.start = get_u64(bytes + 8) << 12;
+	range.size = get_u64(bytes + 16) << 12;
+	for (const uint8_t *attr = bytes + SVM_SIZE; attr < bytes + SVM_SIZE + SVM_ATTR * nr_attrs; attr += SVM_ATTR)
+		range.on_demand = range.on_demand && !maps_at_once(get_u32(attr), get_u32(attr + 4));
+	return array_add(state->ranges, state->nr_ranges, range);
 }
 
-/* ---- events ---- */
+/* ---- all ---- */
 
-#define EVENT_PAGE_AT	 8u /* handle of the BO that the page is in; of the first event alone */
-#define EVENT_TYPE_AT	 24u
-#define EVENT_TYPE_SIGNAL 0u
-#define EVENT_TYPE_DEBUG  5u
-
-int records_events_without_page(struct records *records)
+static int read_objects(struct kfd_state *state, uint32_t nr_devices)
 {
-	uint32_t type;
-	int nr = 0, found;
+	struct reader reader;
+	int err = begin(state, nr_devices, &reader, &state->version);
 
-	while ((found = find_records(records, OBJECT_EVENT)) == 1) {
-		const uint8_t *bytes = take_bytes(records, EVENT_SIZE);
+	for (uint32_t i = 0; !err && i < state->nr_objects; i++) {
+		const uint8_t *kind = reader.bytes + reader.at;
 
-		if (!bytes)
+		if (reader.size - reader.at < sizeof(uint32_t))
 			return -EPROTO;
-		if (get_u64(bytes + EVENT_PAGE_AT))
-			return 0;
-		type = get_u32(bytes + EVENT_TYPE_AT);
-		nr += type == EVENT_TYPE_SIGNAL || type == EVENT_TYPE_DEBUG;
+		switch (get_u32(kind)) {
+		case OBJECT_QUEUE:
+			err = read_queue(state, &reader);
+			break;
+		case OBJECT_EVENT:
+			err = read_event(state, &reader);
+			break;
+		case OBJECT_SVM_RANGE:
+			err = read_svm_range(state, &reader, nr_devices);
+			break;
+		default:
+			err = -EPROTO;
+		}
 	}
-	return found ? found : nr;
+	return err || reader.at == reader.size ? err : -EPROTO;
+}
+
+int records_read(struct kfd_state *state, uint32_t nr_devices)
+{
+	int err = read_objects(state, nr_devices);
+
+	state->is_known = !err;
+	return err == -EPROTO ? 0 : err;
+}
+
+/* ---- bytes that come and go ---- */
+
+/* Queues keep their places when @by bytes have come at @at, or have gone. */
+static void move_queues(struct kfd_state *state, uint64_t at, uint64_t by)
+{
+	for (uint32_t i = 0; i < state->nr_queues; i++) {
+		struct queue_record *queue = &state->queues[i];
+
+		queue->at += queue->at >= at ? by : 0;
+		queue->mqd = state->priv_data + queue->at + QUEUE_RECORD_SIZE;
+	}
+}
+
+int records_insert(struct kfd_state *state, uint64_t at, uint64_t size)
+{
+	uint8_t *grown = reallocarray(state->priv_data, state->priv_size + size, 1);
+
+	if (!grown)
+		return -ENOMEM;
+	memmove(grown + at + size, grown + at, state->priv_size - at);
+	memset(grown + at, 0, size);
+	state->priv_data = grown;
+	state->priv_size += size;
+	move_queues(state, at, size);
+	return 0;
+}
+
+void records_cut(struct kfd_state *state, uint64_t at, uint64_t size)
+{
+	memmove(state->priv_data + at, state->priv_data + at + size, state->priv_size - at - size);
+	state->priv_size -= size;
+	move_queues(state, at, -size);
+}
+
+void records_empty_mqds(struct kfd_state *state, struct queue_record *queue, uint32_t stack_size)
+{
+	uint8_t *mqds = state->priv_data + queue->at + QUEUE_RECORD_SIZE;
+
+	for (uint32_t i = 0; i < queue->nr_mqds; i++, mqds += COMPUTE_MQD_SIZE)
+		for (uint32_t at = MQD_STACK_OFFSET_AT; at <= MQD_WAVE_OFFSET_AT; at += sizeof(stack_size))
+			memcpy(mqds + at, &stack_size, sizeof(stack_size));
+	queue->mqd_stack_size = queue->mqd_stack_offset = queue->mqd_wave_offset = stack_size;
 }
 
 /* ---- BOs ---- */
@@ -327,10 +329,10 @@ static uint64_t bos_at(const struct kfd_state *state)
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
 {
 	const uint8_t *bytes = state->priv_data + bos_at(state) + i * BO_RECORD_SIZE;
-	struct records records;
-	int err = records_begin(state, &records);
+	struct reader reader;
+	uint32_t version;
 
-	if (err || i >= state->nr_records)
+	if (i >= state->nr_records || begin(state, state->nr_devices, &reader, &version))
 		return -EPROTO;
 	ret->user_address = get_u64(bytes);
 	ret->handle = get_u32(bytes + BO_HANDLE_AT);
@@ -402,10 +404,11 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		   size_t nr_placeholders, struct kfd_state *ret)
 {
 	const uint8_t *from = state->priv_data + bos_at(state);
-	struct records records;
+	struct reader reader;
+	uint32_t version;
 	uint8_t *to;
 	size_t nr = 0;
-	int err = records_begin(state, &records);
+	int err = begin(state, state->nr_devices, &reader, &version);
 
 	*ret = (struct kfd_state){ 0 };
 	if (err)
@@ -464,35 +467,26 @@ void records_selection_done(struct kfd_state *selection)
 
 void records_drop_bo(struct kfd_state *state, size_t i)
 {
-	cut(state, bos_at(state) + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
+	records_cut(state, bos_at(state) + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
 	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
 	state->nr_records = --state->nr_bos;
 }
 
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)
 {
-	struct queue_record queue;
-	struct records records;
-	bool found = false;
-
-	records_begin(state, &records);
-	while (!found && records_next_queue(&records, &queue) > 0)
-		found = queue.gpu_id == gpu_id && queue.type != QUEUE_TYPE_COMPUTE;
-	return found;
+	for (uint32_t i = 0; i < state->nr_queues; i++)
+		if (state->queues[i].gpu_id == gpu_id && state->queues[i].type != QUEUE_TYPE_COMPUTE)
+			return true;
+	return false;
 }
 
 void kfd_state_work(const struct kfd_state *state, const struct topology *nodes, struct gpu_work *ret)
 {
-	struct queue_record queue;
-	struct records records;
-	int node;
-
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		ret[i] = (struct gpu_work){ .vram_needed = kfd_state_vram_needed(state, topology_gpu_id(nodes->nodes[i])) };
-	if (!state || records_begin(state, &records))
-		return;
-	while (records_next_queue(&records, &queue) > 0) {
-		node = topology_find_gpu(nodes, queue.gpu_id);
+	for (uint32_t i = 0; state && i < state->nr_queues; i++) {
+		int node = topology_find_gpu(nodes, state->queues[i].gpu_id);
+
 		if (node >= 0)
 			ret[node].has_queues = true;
 	}

@@ -71,6 +71,8 @@ struct bo {
 };
 
 struct placeholder;
+struct queue_record;
+struct svm_range;
 
 /* The state of one process as the kernel gives and takes it. */
 struct kfd_state {
@@ -82,6 +84,15 @@ struct kfd_state {
 	struct bo *bos;
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
+	/* What records_read() has found in it. */
+	bool is_known;	  /* all of it; false: the layout is unknown, and the rest is what comes before that shows */
+	uint32_t version; /* of the layout, as the kernel says */
+	struct queue_record *queues;
+	uint32_t nr_queues;
+	struct svm_range *ranges;
+	uint32_t nr_ranges;
+	uint32_t nr_events, nr_signals; /* of all kinds, and those that a page has a slot for */
+	bool has_event_page;		/* the process has given the page; false: the KFD had made it by itself */
 	struct placeholder *standins; /* what RESTORE needs besides (driver.h) */
 	uint32_t nr_standins;
 	bool runtime_enabled; /* RUNTIME_ENABLE was called: the KFD tells the program of exceptions in its queues */
@@ -141,7 +152,7 @@ int kfd_state_minors(pid_t pid, const struct kfd_state *state, const struct topo
 /* ---- records ---- */
 
 /*
- * Reads what CHECKPOINT says about queues, BOs and SVM ranges. The bytes belong to the kernel and go back as they are;
+ * What CHECKPOINT says about queues, BOs, events and SVM ranges. The bytes belong to the kernel and go back as they are;
  * they are only looked at to see, while the process is still there, what would not be restored, and what it needs. Pure.
  */
 
@@ -205,47 +216,20 @@ struct svm_range {
 	bool on_demand;	      /* XNACK: its pages are taken when the GPU asks for them, and not at RESUME */
 };
 
-/* Where the reading is. */
-struct records {
-	const uint8_t *bytes;
-	uint64_t size, at;
-	uint32_t nr_devices; /* each SVM range has an attribute for each */
-	uint32_t nr_left;    /* objects */
-	uint32_t version;    /* of the layout, as the kernel says */
-	bool xnack;	     /* the GPU waits for pages that are not there */
-	bool is_unknown;     /* records_begin() has failed */
-	uint32_t nr_events, nr_svm_ranges; /* that were passed so far */
-};
-
 /*
- * Begins with the state that CHECKPOINT gave, which has to live as long as *ret. -EPROTO when its layout is of a
- * version that is not known, or when it is too short, as every question after it; ret->version is set where there is one.
+ * Reads queues, events and SVM ranges, once: each later change of the bytes keeps them right. @nr_devices: GPUs of the
+ * process, which the state of an image does not say. 0, also for an unknown layout, or -ENOMEM.
  */
-int records_begin(const struct kfd_state *state, struct records *ret);
+int records_read(struct kfd_state *state, uint32_t nr_devices);
 
-/*
- * The next queue: 1 and *ret; 0 after the last one, when the records end exactly where the state does; -EPROTO when
- * they do not, or when one of them is of an unknown kind. No messages.
- */
-int records_next_queue(struct records *records, struct queue_record *ret);
+/* Puts zeros into the state. 0 or -ENOMEM. */
+int records_insert(struct kfd_state *state, uint64_t at, uint64_t size);
 
-/* Puts zeros behind the record that was read last; the reading goes on behind them. 0 or -ENOMEM. */
-int records_insert(struct kfd_state *state, struct records *records, uint64_t size);
+/* Takes bytes out of it. */
+void records_cut(struct kfd_state *state, uint64_t at, uint64_t size);
 
-/* Takes bytes out of the record that was read last. */
-void records_cut(struct kfd_state *state, struct records *records, uint64_t at, uint64_t size);
-
-/* Makes MQDs say that their stacks of @stack_size bytes are empty, and that no wave was saved. */
-void records_empty_mqds(uint8_t *mqds, uint32_t nr_mqds, uint32_t stack_size);
-
-/* The next SVM range: 1 and *ret; 0 after the last one; -EPROTO as above. To be asked after records_begin() alone. */
-int records_next_svm(struct records *records, struct svm_range *ret);
-
-/*
- * How many signal events are in a page that the KFD had made by itself: the process has given none. -EPROTO as above. To be asked
- * after records_begin() alone.
- */
-int records_events_without_page(struct records *records);
+/* Makes the MQDs of a compute queue say that their stacks of @stack_size bytes are empty, and that no wave was saved. */
+void records_empty_mqds(struct kfd_state *state, struct queue_record *queue, uint32_t stack_size);
 
 /* The record of BO number @i. 0, or -EPROTO without a message. */
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret);
@@ -289,7 +273,7 @@ void records_selection_done(struct kfd_state *selection);
 /* Takes BO number @i, which has no dma-buf, out of a state to which nothing was added. */
 void records_drop_bo(struct kfd_state *state, size_t i);
 
-/* Whether a process has an SDMA queue on a GPU, by its user gpu id; false when the records cannot be read. */
+/* Whether a process has an SDMA queue on a GPU, by its user gpu id. */
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id);
 
 #endif

@@ -17,13 +17,11 @@
 static int find_queues(const struct process *process, bool *marks)
 {
 	const struct kfd_state *state = &process->gpu.state;
-	struct queue_record queue;
-	struct records records;
-	int r = records_begin(state, &records);
 
-	while (!r && (r = records_next_queue(&records, &queue)) == 1) {
+	for (uint32_t k = 0; k < state->nr_queues; k++) {
+		const struct queue_record *queue = &state->queues[k];
 		const uint64_t addresses[] = {
-			queue.ring_address, queue.read_address, queue.write_address, queue.eop_address, queue.cwsr_address,
+			queue->ring_address, queue->read_address, queue->write_address, queue->eop_address, queue->cwsr_address,
 		};
 
 		for (size_t j = 0; j < ARRAY_SIZE(addresses); j++) {
@@ -35,9 +33,8 @@ static int find_queues(const struct process *process, bool *marks)
 			if (in_vmm != NO_BO)
 				marks[in_vmm] = true;
 		}
-		r = 0;
 	}
-	return r ? fail(r, "pid %u: its queues cannot be read: %m", state->pid) : 0;
+	return state->is_known ? 0 : fail(-EPROTO, "pid %u: its queues cannot be read: %m", state->pid);
 }
 
 /* ---- mappings ---- */

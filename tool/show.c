@@ -63,46 +63,32 @@ static void print_prop(const char *key, const char *before, const struct topolog
 	print_number_if(topology_has(node, prop), key, before, topology_get(node, prop));
 }
 
-/* What the kernel's own state has, on one GPU or on all. */
-struct counts {
-	bool known; /* the state is laid out as known */
-	unsigned int compute, sdma, events, svm_ranges;
-};
-
-/* @gpu_id: 0: of all. A process without /dev/kfd has nothing of it. */
-static struct counts count_objects(const struct gpu_process *kfd, uint32_t gpu_id)
+/* A process without /dev/kfd has none. */
+static bool knows_objects(const struct gpu_process *kfd)
 {
-	struct counts counts = { .known = kfd->no_kfd };
-	struct kfd_state state = kfd->state;
-	struct queue_record queue;
-	struct records records;
-	int r;
-
-	if (kfd->no_kfd)
-		return counts;
-	state.nr_devices = topology_count_gpus(kfd->nodes);
-	records_begin(&state, &records);
-	while ((r = records_next_queue(&records, &queue)) > 0) {
-		if (gpu_id && queue.gpu_id != gpu_id)
-			continue;
-		counts.compute += queue.type == QUEUE_TYPE_COMPUTE;
-		counts.sdma += queue.type != QUEUE_TYPE_COMPUTE;
-	}
-	counts.known = r == 0;
-	counts.events = records.nr_events;
-	counts.svm_ranges = records.nr_svm_ranges;
-	return counts;
+	return kfd->no_kfd || kfd->state.is_known;
 }
 
-static void print_queues(const char *before, const struct counts *counts)
+/* @gpu_id: 0: of all. */
+static void print_queues(const char *before, const struct gpu_process *kfd, uint32_t gpu_id)
 {
-	if (!counts->known) {
+	unsigned int compute = 0, sdma = 0;
+
+	if (!knows_objects(kfd)) {
 		print_null("queues");
 		return;
 	}
+	for (uint32_t i = 0; i < kfd->state.nr_queues; i++) {
+		const struct queue_record *queue = &kfd->state.queues[i];
+
+		if (gpu_id && queue->gpu_id != gpu_id)
+			continue;
+		compute += queue->type == QUEUE_TYPE_COMPUTE;
+		sdma += queue->type != QUEUE_TYPE_COMPUTE;
+	}
 	print_object("queues");
-	print_number("compute", before, counts->compute);
-	print_number("sdma", ", SDMA ", counts->sdma);
+	print_number("compute", before, compute);
+	print_number("sdma", ", SDMA ", sdma);
 	print_end();
 }
 
@@ -118,7 +104,6 @@ static void print_gpu(const struct images *images, const struct image_file *file
 	};
 	const struct kfd_state *state = &file->kfd->state;
 	uint32_t gpu_id = topology_gpu_id(node), before = 0;
-	struct counts counts = count_objects(file->kfd, gpu_id);
 	struct contents contents = contents_of(state, gpu_id);
 	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, gpu_id);
 	char text[NODE_TEXT_MAX], product[PRODUCT_TEXT_MAX];
@@ -142,7 +127,7 @@ static void print_gpu(const struct images *images, const struct image_file *file
 		print_address("unique_id", NULL, topology_get(node, TOPOLOGY_UNIQUE_ID));
 	else
 		print_null("unique_id");
-	print_queues("\n    queues     compute ", &counts);
+	print_queues("\n    queues     compute ", file->kfd, gpu_id);
 	print_object("contents");
 	print_bytes("content_bytes", "\n    data       ", contents.bytes);
 	print_number("buffers_number", NULL, contents.nr);
@@ -196,7 +181,7 @@ static void print_process(const struct images *images, const struct image_file *
 	const struct gpu_process *kfd = file->kfd;
 	const struct image_writer *writer = &kfd->writer;
 	unsigned int hooks = writer->criu_hooks;
-	struct counts counts = count_objects(kfd, 0);
+	bool is_known = knows_objects(kfd);
 	size_t nr_shared = 0;
 
 	for (size_t i = 0; i < kfd->state.nr_bos; i++)
@@ -219,10 +204,10 @@ static void print_process(const struct images *images, const struct image_file *
 	print_suspended(images, kfd);
 	print_number("state_bytes", NULL, kfd->state.priv_size);
 	print_number("objects", "  objects      ", kfd->state.nr_objects);
-	print_queues("; queues: compute ", &counts);
-	print_text("%s", counts.known ? "" : " (unknown layout)");
-	print_number_if(counts.known, "events", ", events: ", counts.events);
-	print_number_if(counts.known, "svm_ranges", ", SVM ranges: ", counts.svm_ranges);
+	print_queues("; queues: compute ", kfd, 0);
+	print_text("%s", is_known ? "" : " (unknown layout)");
+	print_number_if(is_known, "events", ", events: ", kfd->state.nr_events);
+	print_number_if(is_known, "svm_ranges", ", SVM ranges: ", kfd->state.nr_ranges);
 	print_number_if(kfd->has_vmas, "mappings", "\n  mappings     ", kfd->nr_vmas);
 	print_text("\n");
 	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);

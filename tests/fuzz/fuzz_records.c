@@ -61,79 +61,71 @@ static void find_standins(struct kfd_state *state, const struct topology *gpu, c
 	free(state->standins);
 }
 
-static uint32_t count_queues(const struct kfd_state *state, uint32_t *ret_gpu)
+/* What has become of the queues is what their bytes say. */
+static void expect_queues(const struct kfd_state *state)
 {
-	struct queue_record record = { 0 };
-	struct records records;
-	uint32_t nr = 0;
+	struct kfd_state again = *state;
 
-	expect(!records_begin(state, &records));
-	while (records_next_queue(&records, &record) > 0)
-		nr++;
-	expect(!records.nr_left && records.at == records.size);
-	*ret_gpu = record.gpu_id;
-	return nr;
+	again.queues = NULL;
+	again.ranges = NULL;
+	again.nr_queues = again.nr_ranges = 0;
+	expect(!records_read(&again, again.nr_devices) && again.is_known && again.nr_queues == state->nr_queues);
+	for (uint32_t i = 0; i < again.nr_queues; i++) {
+		const struct queue_record *is = &state->queues[i], *wanted = &again.queues[i];
+
+		expect(is->at == wanted->at && is->mqd == wanted->mqd && is->mqd_size == wanted->mqd_size &&
+		       is->ctl_stack_size == wanted->ctl_stack_size && is->nr_mqds == wanted->nr_mqds);
+	}
+	free(again.queues);
+	free(again.ranges);
 }
 
 /* What a restore makes of a state that can be read, on a GPU of two XCCs, can be read as well. */
-static void prepare_queues(struct kfd_state state)
+static void prepare_queues(struct kfd_state *state)
 {
 	struct kfd_criu_device_bucket devices[256] = { 0 };
 	struct topology *gpu = topology_new();
 	struct topology_node *node;
-	uint32_t id, same;
-	uint32_t nr = count_queues(&state, &id);
-	uint8_t *bytes = malloc(state.priv_size);
+	uint32_t id = state->nr_queues ? state->queues[state->nr_queues - 1].gpu_id : 0;
 	const struct driver_release driver = { .major = 6, .minor = 12, .patch = 117 };
 	int lost;
 
-	expect(gpu && bytes && !topology_add_node(gpu, 1, &node));
-	memcpy(bytes, state.priv_data, state.priv_size);
-	state.priv_data = bytes;
-	state.devices = devices;
+	expect(gpu && !topology_add_node(gpu, 1, &node));
+	state->devices = devices;
 	devices[0] = (struct kfd_criu_device_bucket){ .user_gpu_id = id, .actual_gpu_id = id };
 	topology_node_set(node, TOPOLOGY_GPU_ID, id);
 	topology_node_set(node, TOPOLOGY_GFX_TARGET_VERSION, 90402);
 	topology_node_set(node, TOPOLOGY_NUM_XCC, 2);
-	lost = stacks_add(&state, gpu, &driver, true);
-	expect(lost >= 0 && (unsigned int)lost <= nr);
-	fold_queues(&state, gpu);
-	expect(count_queues(&state, &same) == nr && same == id);
-	if (!state.nr_bos)
-		find_standins(&state, gpu, &driver, nr);
-	free(state.priv_data);
+	lost = stacks_add(state, gpu, &driver, true);
+	expect(lost >= 0 && (unsigned int)lost <= state->nr_queues);
+	expect_queues(state);
+	fold_queues(state, gpu);
+	expect_queues(state);
+	if (!state->nr_bos)
+		find_standins(state, gpu, &driver, state->nr_queues);
 	topology_free(gpu);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kfd_state state = { 0 };
-	struct queue_record record;
-	struct records records;
-	uint32_t nr_queues = 0;
-	int r;
 
 	if (size < 3)
 		return 0;
 	state = (struct kfd_state){ .nr_devices = data[0], .nr_bos = data[1], .nr_records = data[1], .nr_objects = data[2] };
-	state.priv_size = size - 3;
-	state.priv_data = malloc(size);
-	expect(state.priv_data);
 	/* At the end of the allocation: what is read behind it is seen. */
-	memcpy(state.priv_data + 3, data + 3, size - 3);
-	state.priv_data += 3;
-	r = records_begin(&state, &records);
-	expect(!r || r == -EPROTO);
-	while (!r && (r = records_next_queue(&records, &record)) > 0) {
-		nr_queues++;
-		r = 0;
-	}
-	expect(!r || r == -EPROTO);
-	expect(nr_queues <= state.nr_objects && records.at <= records.size);
-	expect(r || (records.at == records.size && !records.nr_left));
+	state.priv_size = size - 3;
+	state.priv_data = malloc(state.priv_size + !state.priv_size);
+	expect(state.priv_data);
+	memcpy(state.priv_data, data + 3, state.priv_size);
+	expect(!records_read(&state, state.nr_devices));
+	expect(state.nr_queues + state.nr_events + state.nr_ranges <= state.nr_objects);
+	expect(!state.is_known || state.nr_queues + state.nr_events + state.nr_ranges == state.nr_objects);
 	select_bos(&state);
-	if (!r)
-		prepare_queues(state);
-	free(state.priv_data - 3);
+	if (state.is_known)
+		prepare_queues(&state);
+	free(state.priv_data);
+	free(state.queues);
+	free(state.ranges);
 	return 0;
 }

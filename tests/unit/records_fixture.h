@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "amdgpu_plugin_util.h"
 #include "kernel/state.h"
 
 #define FIXTURE_BYTES (1u << 18)
@@ -105,10 +106,25 @@ static inline void fixture_xnack(struct fixture_records *f)
 	fixture_u32(f->bytes + 4, 1);
 }
 
-/* What of kfd_state the reader looks at. */
+static void **fixture_arrays;
+static size_t fixture_nr_arrays;
+
+/* Reads a state anew whose bytes or numbers have changed. The arrays live as long as the test program. */
+static inline void fixture_read(struct kfd_state *state)
+{
+	state->queues = NULL;
+	state->ranges = NULL;
+	state->nr_queues = state->nr_ranges = state->nr_events = state->nr_signals = 0;
+	state->has_event_page = false;
+	if (records_read(state, state->nr_devices) || array_add(fixture_arrays, fixture_nr_arrays, state->queues) ||
+	    array_add(fixture_arrays, fixture_nr_arrays, state->ranges))
+		abort();
+}
+
+/* What of kfd_state the reader looks at, and what it has read. */
 static inline struct kfd_state fixture_state(struct fixture_records *f)
 {
-	return (struct kfd_state){
+	struct kfd_state state = {
 		.nr_devices = f->nr_devices,
 		.nr_bos = f->nr_bos,
 		.nr_records = f->nr_bos,
@@ -116,6 +132,9 @@ static inline struct kfd_state fixture_state(struct fixture_records *f)
 		.priv_data = f->bytes,
 		.priv_size = f->size,
 	};
+
+	fixture_read(&state);
+	return state;
 }
 
 #endif

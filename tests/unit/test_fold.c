@@ -60,6 +60,7 @@ static struct kfd_state on_heap(void)
 	state.priv_data = malloc(given.size);
 	assert_non_null(state.priv_data);
 	memcpy(state.priv_data, given.bytes, given.size);
+	fixture_read(&state);
 	return state;
 }
 

@@ -13,6 +13,7 @@
 #include "log_stub.h"
 #include "image_dir.h"
 #include "image_message.h"
+#include "records_fixture.h"
 
 #define ID 7
 
@@ -108,6 +109,28 @@ static int open_sample(struct stat *st)
 /* ---- tests ---- */
 
 #define FIXTURE_TEST(test) UNIT_TEST(test, make_directory, remove_directory)
+
+/* They decide which saved GPUs get one that nobody else works on. */
+FIXTURE_TEST(an_image_says_on_which_gpus_its_queues_are)
+{
+	struct gpu_work work[TOPOLOGY_MAX_NODES];
+	struct gpu_process image = sample_image(), *back = NULL;
+	struct fixture_records f;
+
+	fixture_begin(&f, 2, ARRAY_SIZE(sample_bos));
+	fixture_event(&f);
+	fixture_queue(&f, &(struct queue_record){ .gpu_id = 0x5678, .type = QUEUE_TYPE_COMPUTE, .mqd_size = 2048 });
+	image.state.priv_data = f.bytes;
+	image.state.priv_size = f.size;
+	image.state.nr_objects = f.nr_objects;
+	assert_int_equal(kfd_image_write(ID, &image), 0);
+	assert_int_equal(kfd_image_read(ID, &back), 0);
+	kfd_state_work(&back->state, back->nodes, work);
+	assert_false(work[1].has_queues);
+	assert_true(work[2].has_queues);
+	gpu_process_free(back);
+	topology_free(image.nodes);
+}
 
 FIXTURE_TEST(kfd_image_comes_back_as_it_was)
 {

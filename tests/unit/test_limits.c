@@ -342,6 +342,7 @@ TEST(a_state_that_is_not_laid_out_as_known_is_refused)
 	assert_int_equal(log_errors, 1);
 	fixture_u32(f.bytes, 1);
 	state.nr_objects = 1;
+	fixture_read(&state);
 	assert_int_equal(limits_check_queues(PID, &state, topology, &driver, false), -EOPNOTSUPP);
 	log_clear();
 	assert_int_equal(limits_check_harm(&state, topology, &driver), -EOPNOTSUPP);

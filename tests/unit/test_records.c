@@ -38,40 +38,28 @@ static int count_queues(const struct kfd_state *state)
 {
 	uint8_t *copy = malloc(state->priv_size + 1);
 	struct kfd_state exact = *state;
-	struct queue_record record;
-	struct records records;
-	int count = 0, r;
 
 	assert_non_null(copy);
 	copy = realloc(copy, state->priv_size ? state->priv_size : 1);
 	assert_non_null(copy);
 	memcpy(copy, state->priv_data, state->priv_size);
 	exact.priv_data = copy;
-	r = records_begin(&exact, &records);
-	while (!r && (r = records_next_queue(&records, &record)) > 0) {
-		count++;
-		r = 0;
-	}
+	fixture_read(&exact);
 	free(copy);
-	return r < 0 ? r : count;
+	return exact.is_known ? (int)exact.nr_queues : -EPROTO;
 }
 
 TEST(queues_are_read_and_the_rest_is_passed_over)
 {
-	struct queue_record record;
 	struct fixture_records f;
 	struct kfd_state state;
-	struct records records;
 
 	fill(&f);
 	state = fixture_state(&f);
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_next_queue(&records, &record), 1);
-	assert_queue(&record, &compute);
-	assert_int_equal(records_next_queue(&records, &record), 1);
-	assert_queue(&record, &sdma);
-	assert_int_equal(records_next_queue(&records, &record), 0);
-	assert_int_equal(records_next_queue(&records, &record), 0);
+	assert_true(state.is_known);
+	assert_int_equal(state.nr_queues, 2);
+	assert_queue(&state.queues[0], &compute);
+	assert_queue(&state.queues[1], &sdma);
 }
 
 TEST(a_process_without_objects_has_no_queues)
@@ -88,13 +76,12 @@ TEST(another_version_is_not_read)
 {
 	struct fixture_records f;
 	struct kfd_state state;
-	struct records records;
 
 	fill(&f);
 	fixture_u32(f.bytes, 2);
 	state = fixture_state(&f);
-	assert_int_equal(records_begin(&state, &records), -EPROTO);
-	assert_int_equal(records.version, 2);
+	assert_false(state.is_known);
+	assert_int_equal(state.version, 2);
 }
 
 TEST(each_missing_byte_is_noticed)
@@ -165,14 +152,13 @@ TEST(sdma_queues_are_found_by_gpu)
 	assert_false(records_have_sdma_queue(&state, compute.gpu_id));
 	assert_false(records_have_sdma_queue(&state, 1));
 	fixture_u32(f.bytes, 2);
+	fixture_read(&state);
 	assert_false(records_have_sdma_queue(&state, sdma.gpu_id));
 }
 
 TEST(events_and_svm_ranges_are_counted)
 {
-	struct queue_record record;
 	struct fixture_records f;
-	struct records records;
 	struct kfd_state state;
 
 	fixture_begin(&f, 1, 1);
@@ -181,18 +167,14 @@ TEST(events_and_svm_ranges_are_counted)
 	fixture_svm_range(&f);
 	fixture_event(&f);
 	state = fixture_state(&f);
-	assert_int_equal(records_begin(&state, &records), 0);
-	while (records_next_queue(&records, &record) > 0)
-		;
-	assert_int_equal(records.nr_events, 2);
-	assert_int_equal(records.nr_svm_ranges, 1);
+	assert_true(state.is_known);
+	assert_int_equal(state.nr_events, 2);
+	assert_int_equal(state.nr_ranges, 1);
 }
 
 TEST(svm_ranges_are_found_between_other_objects)
 {
 	struct fixture_records f;
-	struct records records;
-	struct svm_range range;
 	struct kfd_state state;
 	uint64_t pages[] = { 0x7f0000123, 5 };
 
@@ -203,23 +185,20 @@ TEST(svm_ranges_are_found_between_other_objects)
 	fixture_event(&f);
 	fixture_svm_range(&f);
 	state = fixture_state(&f);
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_next_svm(&records, &range), 1);
-	assert_int_equal(range.start, 0x7f0000123000);
-	assert_int_equal(range.size, 5 * 4096);
-	assert_int_equal(records_next_svm(&records, &range), 1);
-	assert_int_equal(records_next_svm(&records, &range), 0);
+	assert_true(state.is_known);
+	assert_int_equal(state.nr_ranges, 2);
+	assert_int_equal(state.ranges[0].start, 0x7f0000123000);
+	assert_int_equal(state.ranges[0].size, 5 * 4096);
 	state.priv_size -= 8;
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_next_svm(&records, &range), 1);
-	assert_int_equal(records_next_svm(&records, &range), -EPROTO);
+	fixture_read(&state);
+	assert_false(state.is_known);
+	assert_int_equal(state.nr_ranges, 1);
 }
 
 TEST(events_in_a_page_of_the_kfd_are_counted)
 {
 	static const uint32_t types[] = { 8, 0, 3, 5, 0 };
 	struct fixture_records f;
-	struct records records;
 	struct kfd_state state;
 	uint64_t first;
 
@@ -233,16 +212,40 @@ TEST(events_in_a_page_of_the_kfd_are_counted)
 			fixture_svm_range(&f);
 	}
 	state = fixture_state(&f);
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_events_without_page(&records), 3);
+	assert_int_equal(state.nr_signals, 3);
+	assert_false(state.has_event_page);
 	state.priv_size -= 8;
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_events_without_page(&records), -EPROTO);
+	fixture_read(&state);
+	assert_false(state.is_known);
 	/* The first event has the page's handle. */
 	fixture_u32(f.bytes + first + 8, 17);
 	state = fixture_state(&f);
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_events_without_page(&records), 0);
+	assert_true(state.has_event_page);
+}
+
+/* Those that were read know where their bytes are. */
+TEST(queues_move_with_their_bytes)
+{
+	struct kfd_state state;
+	struct fixture_records f;
+	uint64_t at;
+
+	fill(&f);
+	state = fixture_state(&f);
+	state.priv_data = malloc(f.size);
+	assert_non_null(state.priv_data);
+	memcpy(state.priv_data, f.bytes, f.size);
+	at = state.queues[1].at;
+	assert_int_equal(records_insert(&state, at, 24), 0);
+	assert_int_equal(state.queues[0].at, 8 + 8 * f.nr_devices + 272 * f.nr_bos);
+	assert_int_equal(state.queues[1].at, at + 24);
+	assert_ptr_equal(state.queues[1].mqd, state.priv_data + at + 24 + QUEUE_RECORD_SIZE);
+	assert_memory_equal(state.priv_data + state.queues[1].at, f.bytes + at, QUEUE_RECORD_SIZE + sdma.mqd_size);
+	records_cut(&state, at, 24);
+	assert_int_equal(state.queues[1].at, at);
+	assert_int_equal(state.priv_size, f.size);
+	assert_memory_equal(state.priv_data, f.bytes, f.size);
+	free(state.priv_data);
 }
 
 /* With XNACK, unless an attribute says otherwise. */
@@ -261,8 +264,6 @@ TEST(pages_that_come_on_demand_are_known)
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		struct fixture_records f;
-		struct records records;
-		struct svm_range range;
 		struct kfd_state state;
 
 		fixture_begin(&f, 1, 1);
@@ -270,9 +271,8 @@ TEST(pages_that_come_on_demand_are_known)
 			fixture_xnack(&f);
 		fixture_svm_attr(fixture_svm_range(&f), (unsigned int)i % 5, cases[i / 2].type, cases[i / 2].value);
 		state = fixture_state(&f);
-		assert_int_equal(records_begin(&state, &records), 0);
-		assert_int_equal(records_next_svm(&records, &range), 1);
-		assert_int_equal(range.on_demand, i % 2 && !cases[i / 2].at_once);
+		assert_int_equal(state.nr_ranges, 1);
+		assert_int_equal(state.ranges[0].on_demand, i % 2 && !cases[i / 2].at_once);
 	}
 }
 

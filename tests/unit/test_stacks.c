@@ -44,6 +44,7 @@ static struct kfd_state on_heap(struct fixture_records *f)
 	state.priv_data = malloc(f->size);
 	assert_non_null(state.priv_data);
 	memcpy(state.priv_data, f->bytes, f->size);
+	fixture_read(&state);
 	return state;
 }
 
@@ -112,8 +113,7 @@ TEST(a_state_without_such_queues_is_left_alone)
 /* Linux 6.12.111 compares the sizes with those of the GPU. */
 TEST(stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size)
 {
-	struct queue_record gfx10 = idle, found;
-	struct records records;
+	struct queue_record gfx10 = idle;
 	struct fixture_records f;
 	struct kfd_state state;
 
@@ -129,11 +129,10 @@ TEST(stacks_in_the_memory_for_waves_are_added_where_the_driver_checks_their_size
 	assert_int_equal(add_stacks(&state), 0);
 	driver = (struct driver_release){ .major = 7, .minor = 2, .patch = 12 };
 	assert_int_equal(state.priv_size, f.size + STACK);
-	assert_int_equal(records_begin(&state, &records), 0);
-	assert_int_equal(records_next_queue(&records, &found), 1);
-	assert_int_equal(found.ctl_stack_size, STACK);
-	assert_int_equal(found.mqd_stack_offset, 8);
-	assert_int_equal(records_next_queue(&records, &found), 0);
+	fixture_read(&state);
+	assert_int_equal(state.nr_queues, 1);
+	assert_int_equal(state.queues[0].ctl_stack_size, STACK);
+	assert_int_equal(state.queues[0].mqd_stack_offset, 8);
 	free(state.priv_data);
 }
 
@@ -218,7 +217,7 @@ TEST(several_xccs_get_as_many_stacks)
 	free(state.priv_data);
 }
 
-TEST(an_unreadable_state_is_an_error)
+TEST(an_unreadable_state_stays_as_it_is)
 {
 	struct topology *topology = machine();
 	struct fixture_records f;
@@ -228,7 +227,7 @@ TEST(an_unreadable_state_is_an_error)
 	fixture_queue(&f, &idle);
 	f.size--;
 	state = on_heap(&f);
-	assert_int_equal(stacks_add(&state, topology, &driver, false), -EPROTO);
+	assert_int_equal(stacks_add(&state, topology, &driver, false), 0);
 	assert_int_equal(state.priv_size, f.size);
 	free(state.priv_data);
 	topology_free(topology);

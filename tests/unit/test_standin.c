@@ -142,17 +142,6 @@ FIXTURE_TEST(other_drivers_want_none)
 	assert_int_equal(state.nr_standins, 1);
 }
 
-FIXTURE_TEST(a_damaged_state_is_an_error)
-{
-	const struct queue_record record = queue(MI100, CWSR);
-	struct topology *topology = machine();
-
-	given_queues(&record, 1);
-	state.priv_size--;
-	assert_int_equal(standin_find(&state, topology, &checking), -EPROTO);
-	topology_free(topology);
-}
-
 /* ---- RESTORE ---- */
 
 static struct {

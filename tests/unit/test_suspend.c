@@ -652,7 +652,7 @@ static int take_state(struct kfd_state *state)
 	memcpy(at + 8, &(uint64_t){ model->is_ring_in_vmm ? 0x911000 : 0x60000 }, 8);
 	put_u32(at + 64, GPU);
 	put_u32(at + 68, QUEUE_TYPE_SDMA);
-	return 0;
+	return records_read(state, state->nr_devices);
 }
 
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
