@@ -748,7 +748,7 @@ TEST(matrices_are_multiplied)
 
 /* ---- halves of registers, and the end of a buffer ---- */
 
-#define HALVES_RESULTS 12u
+#define HALVES_RESULTS 13u
 
 static u32 max3(s16 a, s16 b, s16 c)
 {
@@ -775,6 +775,7 @@ static void halves_expect(const u32 (*in)[2], u32 item, u32 bytes, u32 want[HALV
 	want[9] = x[1] ^ x[0] << 1;
 	want[10] = max3((s16)(x[0] >> 16), (s16)x[1], (s16)item) << 16 | 0x8888;
 	want[11] = (u16)(x[0] * x[1] + item);
+	want[12] = x[0] < x[1];
 }
 
 TEST(halves_and_ends_of_buffers)

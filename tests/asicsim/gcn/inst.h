@@ -21,7 +21,7 @@ struct gcn_inst;
  * the result's register holds, the latter a number; K: the literal; m: a mask's bit; A: accumulation register; -: none.
  * Of results besides: U: u, which stays at the ends of its range if the instruction says so; k, l, L: the half that the
  * instruction says, the low or the high one, the other half stays; P: two halves that are numbers; s: a scalar
- * register; w: a vector register whatever EXEC says; S: the result's register and that of the first source
+ * register; w: a vector register whatever EXEC says; S: the result's register and that of the first source; X: EXEC is the mask
  */
 struct gcn_op {
 	const char *name;

@@ -527,6 +527,9 @@ static void write_result(struct gcn_wave *w, const struct gcn_inst *i, struct gc
 	switch (type) {
 	case '-':
 		break;
+	case 'X':
+		gcn_set_s64(w, GCN_EXEC, x->mask & x->exec);
+		break;
 	case 's':
 		w->s[i->dst % GCN_SGPRS] = (u32)x->r[0];
 		break;

@@ -241,7 +241,7 @@ X(0x6b, v_mfma_f32_4x4x2bf16, 4, 2, BRAINS)
 X(0x6c, v_mfma_f32_32x32x4bf16, 32, 4, BRAINS)
 X(0x6d, v_mfma_f32_16x16x8bf16, 16, 8, BRAINS)
 
-/* Comparisons: without a sign, with one, of numbers; into a mask. */
+/* Comparisons: without a sign, with one, of numbers; into a mask, or (x) also into EXEC. */
 #define COMPARE(code, x, suffix, letters, type)                                              \
 	M(VOPC, code + 1, v_cmp##x##_lt_##suffix, letters, 0, (type)a < (type)b)           \
 	M(VOPC, code + 2, v_cmp##x##_eq_##suffix, letters, 0, (type)a == (type)b)          \
@@ -253,6 +253,7 @@ COMPARE(0xa0, , i16, "-tt", s16)
 COMPARE(0xa8, , u16, "-tt", u16)
 COMPARE(0xc0, , i32, "-uu", s32)
 COMPARE(0xc8, , u32, "-uu", u32)
+COMPARE(0xd8, x, u32, "Xuu", u32)
 COMPARE(0xe0, , i64, "-qq", s64)
 COMPARE(0xe8, , u64, "-qq", u64)
 #undef COMPARE

@@ -254,7 +254,7 @@ KERNEL void halves(global u32 *out, global const u32 *in, u32 bytes)
 	u32 i = GLOBAL_ID, lane = ITEM * 4, x = 0x11112222, y = 0x33334444, z, high, low;
 	uint4 buffer = { (u32)(u64)in, (u32)((u64)in >> 32) & 0xffff, bytes, 0x27000 };
 	u32 at = i * 8;
-	global u32 *to = out + 12 * i;
+	global u32 *to = out + 13 * i;
 	global const u32 *from = in + 2 * i;
 	uint4 four = { 9, 9, 9, 9 };
 
@@ -293,4 +293,10 @@ KERNEL void halves(global u32 *out, global const u32 *in, u32 bytes)
 	to[10] = x;
 	to[11] = 0x99990000;
 	__asm__ volatile("v_mad_u16 %0, %1, %2, %3" : "+v"(to[11]) : "v"(from[0]), "v"(from[1]), "v"(i));
+	x = 0;
+	__asm__ volatile("s_mov_b64 s[20:21], exec\n"
+			 "v_cmpx_lt_u32 vcc, %1, %2\n"
+			 "v_mov_b32 %0, 1\n"
+			 "s_mov_b64 exec, s[20:21]" : "+v"(x) : "v"(from[0]), "v"(from[1]) : "vcc", "s20", "s21");
+	to[12] = x;
 }
