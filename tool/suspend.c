@@ -57,7 +57,7 @@ static const struct {
 	const char *key, *why;
 } kept[SUSPEND_NR_KEPT] = {
 	[KEPT_BY_QUEUES] = { "kept_by_queues_bytes", " stays allocated: its queues need it" },
-	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays allocated: it is or may be shared (IPC, dma-buf)" },
+	[KEPT_BY_SHARING] = { "kept_by_sharing_bytes", " stays allocated: it is or may be shared (IPC, dma-buf, VMM)" },
 	[KEPT_BY_MAPPING] = { "kept_by_mapping_bytes",
 			      " stays allocated: the kernel does not free it, or its mappings could not be restored" },
 	[KEPT_BY_RENDER_NODE] = { "kept_by_render_node_bytes", " stays allocated: it has no BO of the KFD" },
