@@ -147,6 +147,7 @@ struct chip {
 	u64 vram_size;
 	struct chip_hiq hiqs[CHIP_XCCS]; /* of each partition, at its first XCC's place */
 	bool halted; /* nothing runs; control.c */
+	bool reset_held; /* a reset waits; control.c */
 	bool slow;   /* each step of the kernel's rings takes some time; control.c */
 	u32 mbps;    /* that the kernel's ring of an engine copies, 0: as fast as it can; control.c */
 	struct chip_ring rings[AMDGPU_MAX_SDMA_INSTANCES];

@@ -25,12 +25,16 @@ static void asic_nothing(struct amdgpu_device *adev)
 {
 }
 
+/* A reset of hardware takes seconds: one that is held lasts until it is released, a minute at most. */
 static int asic_reset(struct amdgpu_device *adev)
 {
 	struct chip *chip = chip_of(adev);
 
-	if (chip)
-		chip_reset(chip);
+	if (!chip)
+		return 0;
+	for (unsigned int i = 0; i < 600 && READ_ONCE(chip->reset_held); i++)
+		msleep(100);
+	chip_reset(chip);
 	return 0;
 }
 

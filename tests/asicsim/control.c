@@ -2,8 +2,9 @@
 /*
  * /sys/kernel/debug/asicsim/gpus: one line "GPU_ID STATE" for each GPU. Writing such a line with the state "hang" stops
  * all engines of the GPU, until "ok" is written or the driver, whose jobs' time is up, resets it; with "rings", only the
- * kernel's rings stop, until that reset; with "slow", its engines take their time until "ok" is written. "GPU_ID rate
- * MBPS" has the kernel's ring of each engine copy no more than so many MB/s (0: as fast as it can); fills do not count.
+ * kernel's rings stop, until that reset; with "held", so do they, and the reset lasts until "ok" is written; with "slow",
+ * its engines take their time until "ok" is written. "GPU_ID rate MBPS" has the kernel's ring of each engine copy no more
+ * than so many MB/s (0: as fast as it can); fills do not count.
  * /sys/kernel/debug/asicsim/engines: "GPU_ID ENGINE BYTES", what each of these rings has copied.
  */
 #include <linux/debugfs.h>
@@ -14,7 +15,7 @@
 
 struct order {
 	u32 gpu_id;
-	bool hang, slow, rate, rings, found;
+	bool hang, slow, rate, rings, held, found;
 	u32 mbps;
 };
 
@@ -54,6 +55,7 @@ static void carry_out(struct chip *chip, void *data)
 	}
 	for (unsigned int i = 0; order->rings && i < ARRAY_SIZE(chip->rings); i++)
 		WRITE_ONCE(chip->rings[i].hung, true);
+	WRITE_ONCE(chip->reset_held, order->held);
 	WRITE_ONCE(chip->halted, order->hang);
 	WRITE_ONCE(chip->slow, order->slow);
 }
@@ -73,7 +75,8 @@ static ssize_t gpus_write(struct file *file, const char __user *from, size_t len
 	order.hang = !strcmp(state, "hang");
 	order.slow = !strcmp(state, "slow");
 	order.rate = !strcmp(state, "rate");
-	order.rings = !strcmp(state, "rings");
+	order.held = !strcmp(state, "held");
+	order.rings = order.held || !strcmp(state, "rings");
 	if (!order.hang && !order.slow && !order.rate && !order.rings && strcmp(state, "ok"))
 		return -EINVAL;
 	chips_each(carry_out, &order);

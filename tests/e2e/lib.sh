@@ -504,7 +504,7 @@ faults() {
 	faulty=(env FAILCALLS="$work/faults" LD_PRELOAD="$top/build/workloads/failcalls.so")
 }
 
-# gpus_state WORD: ok, hang, slow or rings, all of them
+# gpus_state WORD: ok, hang, slow, rings or held, all of them
 gpus_state() {
 	local id _
 	rm -f "$loaded_file"
