@@ -311,11 +311,11 @@ int vmm_look(struct process *process, const struct share_request *request, const
 /* The BO that a GPU has mapped there by a handle; NO_BO: none. */
 uint32_t vmm_bo_at(const struct process *process, uint64_t address);
 /* Closes the handles of BOs before these are freed. */
-int vmm_free(struct process *process);
+int vmm_close(struct process *process);
 /* Closes those that a resume has made, of BOs with a dma-buf. */
-int vmm_free_again(struct process *process);
+int vmm_close_imported(struct process *process);
 /* Makes missing handles, when the BOs are allocated and have dma-bufs. -ENOMEM without a message: the GPU has no room. */
-int vmm_make(struct process *process);
+int vmm_import(struct process *process);
 
 /* ---- calls in a process (calls.c): -errno of the call itself without a message, as of inject_call() ---- */
 

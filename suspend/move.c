@@ -12,7 +12,7 @@
  * the process gets a record of this machine, which names its GPUs, render nodes, pid and directory; all else in a record is the
  * process' own. The data get a directory of a new suspend, since engines remove the images when the restore is over.
  *
- * Whoever dies here leaves a process that SIGSTOP holds, with a record, in a dump; in a restore it dies with criu, and the
+ * If criu dies here, SIGSTOP still stops the process, and it has a record, in a dump; in a restore it dies with criu, and the
  * next command removes its record and data.
  */
 #define _GNU_SOURCE
@@ -102,13 +102,13 @@ static int copy_data(int from, int to)
 /* ---- a dump ---- */
 
 /* A suspended task of the dump. */
-struct leaving {
+struct dumped {
 	struct process process;
-	bool is_out; /* SIGSTOP holds it, and no cgroup */
+	bool is_by_signal; /* SIGSTOP holds it, and no cgroup */
 };
 
 struct suspend_dump {
-	struct leaving *list;
+	struct dumped *list;
 	size_t nr;
 	bool has_looked; /* for tasks below the first */
 };
@@ -118,7 +118,7 @@ struct suspend_dump *suspend_dump_new(void)
 	return calloc(1, sizeof(struct suspend_dump));
 }
 
-static struct leaving *find_leaving(const struct suspend_dump *dump, pid_t pid)
+static struct dumped *find_dumped(const struct suspend_dump *dump, pid_t pid)
 {
 	for (size_t i = 0; i < dump->nr; i++)
 		if (dump->list[i].process.head.pid == pid)
@@ -146,7 +146,7 @@ static int read_suspended(struct process *process)
 }
 
 /* With what has failed: that is said when all are seized. */
-static int let_out(struct leaving *one)
+static int stop_by_signal(struct dumped *one)
 {
 	struct process *process = &one->process;
 	int err = hold_begin(process->head.pid, false, &process->hold);
@@ -155,7 +155,7 @@ static int let_out(struct leaving *one)
 		err = read_suspended(process);
 	if (!err)
 		err = freezer_change_to_signal(process);
-	one->is_out = !err;
+	one->is_by_signal = !err;
 	hold_end(&process->hold);
 	return err;
 }
@@ -171,7 +171,7 @@ static bool all_threads_stopped(pid_t pid)
 	return ret;
 }
 
-/* By somebody else, who has to thaw it before a signal can stop it. */
+/* By others, who have to thaw it before a signal can stop it. */
 static bool is_frozen(pid_t pid)
 {
 	char path[PATH_MAX];
@@ -188,9 +188,9 @@ static void wait_until_stopped(pid_t pid, double end)
 		usleep(WAIT_USEC);
 }
 
-static int add_leaving(struct suspend_dump *dump, pid_t pid)
+static int add_dumped(struct suspend_dump *dump, pid_t pid)
 {
-	const struct leaving one = { .process = { .head.pid = pid, .gpu.file = { .pid = pid, .fd = -1 } } };
+	const struct dumped one = { .process = { .head.pid = pid, .gpu.file = { .pid = pid, .fd = -1 } } };
 
 	return array_add(dump->list, dump->nr, one);
 }
@@ -207,8 +207,8 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 		err = processes_add_descendants(&pids, &nr);
 	dump->has_looked = true;
 	for (size_t i = 0; !err && i < nr; i++)
-		if (!find_leaving(dump, pids[i]) && task_find_mark(pids[i], -1) >= 0 && !add_leaving(dump, pids[i]) &&
-		    let_out(&dump->list[dump->nr - 1])) {
+		if (!find_dumped(dump, pids[i]) && task_find_mark(pids[i], -1) >= 0 && !add_dumped(dump, pids[i]) &&
+		    stop_by_signal(&dump->list[dump->nr - 1])) {
 			process_done(&dump->list[--dump->nr].process);
 		}
 	end = monotonic_seconds() + STOP_SECONDS;
@@ -229,7 +229,7 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 		struct record_head other;
 
 		if (numbers_have(tasks, nr_tasks, pids[i])) {
-			const struct leaving *one = find_leaving(dump, pids[i]);
+			const struct dumped *one = find_dumped(dump, pids[i]);
 
 			any |= one && has_memory(&one->process.head);
 			continue;
@@ -281,7 +281,7 @@ static int check_resets(const struct record_head *head)
 						       "in VRAM is lost");
 }
 
-static int check_leaving(const struct suspend_dump *dump, const struct leaving *one, const int *pids, size_t nr, bool is_try)
+static int check_dumped(const struct suspend_dump *dump, const struct dumped *one, const int *pids, size_t nr, bool is_try)
 {
 	const struct record_head *head = &one->process.head;
 	int err = check_others(dump, head, pids, nr);
@@ -295,7 +295,7 @@ static int check_leaving(const struct suspend_dump *dump, const struct leaving *
 					 "segments), which cannot be dumped meanwhile");
 	if (!is_try && criu_image_dir() < 0)
 		return refuse(head->pid, "is suspended, and the data of its freed buffers cannot go into a stream of images");
-	if (!is_try && !one->is_out && !head->report.is_held_by_signal)
+	if (!is_try && !one->is_by_signal && !head->report.is_held_by_signal)
 		return refuse(head->pid, "is suspended, and is held by a frozen cgroup that it could not leave (criu 4.0 or "
 					 "later is needed)");
 	return check_data(&one->process);
@@ -306,25 +306,25 @@ int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, boo
 	int err = 0;
 
 	for (size_t i = 0; !err && i < nr; i++) {
-		if (find_leaving(dump, pids[i]) || task_find_mark(pids[i], -1) < 0)
+		if (find_dumped(dump, pids[i]) || task_find_mark(pids[i], -1) < 0)
 			continue;
-		err = add_leaving(dump, pids[i]);
+		err = add_dumped(dump, pids[i]);
 		if (!err)
 			err = read_suspended(&dump->list[dump->nr - 1].process);
 	}
 	for (size_t i = 0; !err && i < dump->nr; i++)
-		err = check_leaving(dump, &dump->list[i], pids, nr, is_try);
+		err = check_dumped(dump, &dump->list[i], pids, nr, is_try);
 	return err;
 }
 
 bool suspend_dump_has(const struct suspend_dump *dump, pid_t pid)
 {
-	return find_leaving(dump, pid);
+	return find_dumped(dump, pid);
 }
 
 bool suspend_dump_has_file(const struct suspend_dump *dump, const struct task_file *file)
 {
-	const struct leaving *one = find_leaving(dump, file->pid);
+	const struct dumped *one = find_dumped(dump, file->pid);
 
 	return one && has_memory(&one->process.head) && file->number == one->process.head.kfd_number;
 }
@@ -346,7 +346,7 @@ int suspend_dump_check(const struct suspend_dump *dump, struct gpu_process *cons
 /* As PROCESS_INFO would tell, which would stop the queues once more. */
 void suspend_dump_counts(const struct suspend_dump *dump, struct gpu_process *process)
 {
-	const struct process *one = &find_leaving(dump, process->file.pid)->process;
+	const struct process *one = &find_dumped(dump, process->file.pid)->process;
 	const struct kfd_state *before = &one->gpu.state;
 
 	process->is_suspended = true;
@@ -359,7 +359,7 @@ void suspend_dump_counts(const struct suspend_dump *dump, struct gpu_process *pr
 
 int suspend_dump_ask(const struct suspend_dump *dump, struct gpu_process *process)
 {
-	const struct process *one = &find_leaving(dump, process->file.pid)->process;
+	const struct process *one = &find_dumped(dump, process->file.pid)->process;
 
 	return kfd_checkpoint_again(process->file.fd, process->file.pid, &one->gpu.state, count_left(one), 0, &process->state);
 }
@@ -415,7 +415,7 @@ void suspend_dump_end(struct suspend_dump *dump)
 	for (size_t i = 0; i < dump->nr; i++) {
 		struct process *process = &dump->list[i].process;
 
-		if (dump->list[i].is_out && record_is_alive(&process->head))
+		if (dump->list[i].is_by_signal && record_is_alive(&process->head))
 			freezer_change_to_cgroup(process);
 		process_done(process);
 	}
@@ -495,20 +495,20 @@ void suspend_image_add_work(const struct suspend_image *image, const struct topo
 
 /* ---- a restore ---- */
 
-/* A process that is to come back as a suspended one. */
-struct arriving {
+/* A suspended process of the images. */
+struct restored {
 	struct process process; /* as it was dumped */
 	pid_t own_pid;
 	uint64_t new_id; /* of its suspend, whose other processes have the same */
-	bool has_place;	 /* the directory for data of that suspend is there */
+	bool has_datadir;	 /* the directory for data of that suspend is there */
 };
 
 struct suspend_restore {
-	struct arriving *list;
+	struct restored *list;
 	size_t nr;
 };
 
-static int check_images(const struct arriving *one)
+static int check_images(const struct restored *one)
 {
 	const struct kfd_state *state = &one->process.gpu.state;
 	int err = 0;
@@ -527,7 +527,7 @@ static int check_images(const struct arriving *one)
 
 static int load(struct suspend_restore *restore, int own_pid)
 {
-	struct arriving one = { .process.gpu.file.fd = -1, .own_pid = own_pid, .new_id = suspend_new_id() };
+	struct restored one = { .process.gpu.file.fd = -1, .own_pid = own_pid, .new_id = suspend_new_id() };
 	_cleanup_free_ uint8_t *data = NULL;
 	_cleanup_close_ int fd = -1;
 	char name[IMAGE_NAME_MAX];
@@ -575,7 +575,7 @@ void suspend_restore_free(struct suspend_restore *restore)
 	free(restore);
 }
 
-static struct arriving *find_arriving(const struct suspend_restore *restore, pid_t own_pid)
+static struct restored *find_restored(const struct suspend_restore *restore, pid_t own_pid)
 {
 	for (size_t i = 0; restore && own_pid && i < restore->nr; i++)
 		if (restore->list[i].own_pid == own_pid)
@@ -585,13 +585,13 @@ static struct arriving *find_arriving(const struct suspend_restore *restore, pid
 
 bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid)
 {
-	return find_arriving(restore, own_pid);
+	return find_restored(restore, own_pid);
 }
 
 void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
 			      struct gpu_work *work)
 {
-	const struct arriving *one = find_arriving(restore, own_pid);
+	const struct restored *one = find_restored(restore, own_pid);
 
 	if (one)
 		add_work(&one->process.gpu.state, one->process.plan, nodes, work);
@@ -599,7 +599,7 @@ void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_p
 
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image)
 {
-	const struct arriving *one = find_arriving(restore, (pid_t)image->state.pid);
+	const struct restored *one = find_restored(restore, (pid_t)image->state.pid);
 	uint32_t nr_left = one ? count_left(&one->process) : 0;
 
 	return check_dump(image, one ? &nr_left : NULL);
@@ -607,7 +607,7 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 
 int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)
 {
-	struct arriving *one = find_arriving(restore, task_own_pid(pid));
+	struct restored *one = find_restored(restore, task_own_pid(pid));
 	struct task_file *file = one ? &one->process.gpu.file : NULL;
 	struct kfd_state state;
 
@@ -675,7 +675,7 @@ static int set_gpus(struct process *process, pid_t pid, const struct topology *m
 	return err ? err : set_minors(process, &before);
 }
 
-static int set_process(struct arriving *one, pid_t pid)
+static int set_process(struct restored *one, pid_t pid)
 {
 	struct record_head *head = &one->process.head;
 	int64_t since = head->since;
@@ -698,7 +698,7 @@ static int set_process(struct arriving *one, pid_t pid)
 /* ---- its data ---- */
 
 /* Where the suspend had put them, if that is a directory here that the caller may use; memory otherwise. */
-static int choose_place(const struct record_head *head, uint64_t id, struct datadir *ret)
+static int choose_datadir(const struct record_head *head, uint64_t id, struct datadir *ret)
 {
 	char base[PATH_MAX];
 	char *slash;
@@ -714,20 +714,20 @@ static int choose_place(const struct record_head *head, uint64_t id, struct data
 }
 
 /* Of all processes of its suspend. */
-static int open_place(struct suspend_restore *restore, const struct arriving *one, const struct datadir *place, int *ret_fd)
+static int open_datadir(struct suspend_restore *restore, const struct restored *one, const struct datadir *datadir, int *ret_fd)
 {
 	bool is_there = false;
 	int err;
 
 	for (size_t i = 0; i < restore->nr; i++)
-		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_place;
-	err = is_there ? datadir_open(place->dir, ret_fd) : datadir_make(place, ret_fd);
+		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_datadir;
+	err = is_there ? datadir_open(datadir->dir, ret_fd) : datadir_make(datadir, ret_fd);
 	for (size_t i = 0; !err && i < restore->nr; i++)
-		restore->list[i].has_place |= restore->list[i].new_id == one->new_id;
+		restore->list[i].has_datadir |= restore->list[i].new_id == one->new_id;
 	return err;
 }
 
-static int take_data(const struct arriving *one, const char *place, int dir, uint32_t gpu_id)
+static int copy_from_image(const struct restored *one, const char *datadir, int dir, uint32_t gpu_id)
 {
 	uint64_t bytes = data_bytes(&one->process, gpu_id);
 	char from[IMAGE_NAME_MAX], to[IMAGE_NAME_MAX];
@@ -740,35 +740,35 @@ static int take_data(const struct arriving *one, const char *place, int dir, uin
 	err = open_data(pid, criu_image_dir(), from, bytes, &in);
 	if (err || !linkat(criu_image_dir(), from, dir, to, 0))
 		return err;
-	err = datadir_check_room(place, dir, bytes);
+	err = datadir_check_room(datadir, dir, bytes);
 	if (err)
 		return err;
 	out = openat(dir, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	err = out < 0 ? -errno : copy_data(in, out);
-	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied to %s: %m", pid, place) : 0;
+	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied to %s: %m", pid, datadir) : 0;
 }
 
 /* The record is there before what it names. */
-static int take_place(struct suspend_restore *restore, struct arriving *one)
+static int make_datadir(struct suspend_restore *restore, struct restored *one)
 {
 	struct process *process = &one->process;
 	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int dir = -1;
-	struct datadir place = { 0 };
-	int err = choose_place(&process->head, one->new_id, &place);
+	struct datadir datadir = { 0 };
+	int err = choose_datadir(&process->head, one->new_id, &datadir);
 
 	if (!err)
 		err = datadir_make_run();
 	if (err)
 		return err;
-	snprintf(process->head.dir, sizeof(process->head.dir), "%s", place.dir);
-	process->head.made_base = place.is_new_base;
+	snprintf(process->head.dir, sizeof(process->head.dir), "%s", datadir.dir);
+	process->head.made_base = datadir.is_new_base;
 	err = record_write(process);
 	if (!err)
-		err = open_place(restore, one, &place, &dir);
+		err = open_datadir(restore, one, &datadir, &dir);
 	for (size_t i = 0; !err && i < state->nr_devices; i++)
 		if (data_bytes(process, state->devices[i].user_gpu_id))
-			err = take_data(one, place.dir, dir, state->devices[i].user_gpu_id);
+			err = copy_from_image(one, datadir.dir, dir, state->devices[i].user_gpu_id);
 	if (!err && count_freed(process))
 		err = record_write_count(process, count_left(process));
 	return err;
@@ -776,7 +776,7 @@ static int take_place(struct suspend_restore *restore, struct arriving *one)
 
 int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine)
 {
-	struct arriving *one = find_arriving(restore, task_own_pid(pid));
+	struct restored *one = find_restored(restore, task_own_pid(pid));
 	int err = 0;
 
 	if (!one)
@@ -788,7 +788,7 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 	if (!err)
 		err = set_process(one, pid);
 	if (!err)
-		err = take_place(restore, one);
+		err = make_datadir(restore, one);
 	if (err)
 		return err;
 	freezer_change_to_cgroup(&one->process);

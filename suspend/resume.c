@@ -242,7 +242,7 @@ static int free_vram_again(struct process *process)
 			move_dmabuf(&rebuild, &rebuild.had[i], now);
 	}
 	if (!err)
-		err = vmm_free_again(process);
+		err = vmm_close_imported(process);
 	kfd_close_dmabufs(&rebuild.now);
 	kfd_close_dmabufs(state);
 	for (size_t i = 0; !err && i < state->nr_records; i++) {
@@ -409,7 +409,7 @@ static int allocate_all(struct batch *batch)
 		if (!err)
 			err = collect_dmabufs(process);
 		if (!err)
-			err = vmm_make(process);
+			err = vmm_import(process);
 		if (!err)
 			err = set_metadata(process);
 	}

@@ -305,7 +305,7 @@ static int free_vram(struct process *process)
 		err = calls_mark(process);
 	process->nr_bos_now = process->gpu.state.nr_records;
 	if (!err)
-		err = vmm_free(process);
+		err = vmm_close(process);
 	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
 		bool kept = false;
 

@@ -239,7 +239,7 @@ static int close_handles(struct render_file *file)
 	return for_each_freed(file, close_handle);
 }
 
-int vmm_free(struct process *process)
+int vmm_close(struct process *process)
 {
 	bool any = false;
 	int err;
@@ -254,7 +254,7 @@ int vmm_free(struct process *process)
 }
 
 /* Its number may be that of an object that the process has made meanwhile. An object that the file has keeps its handle. */
-static int close_handle_again(const struct render_file *file, const struct suspend_handle *handle)
+static int close_imported(const struct render_file *file, const struct suspend_handle *handle)
 {
 	int dmabuf_fd = file->process->gpu.state.bos[handle->bo].dmabuf_fd, err;
 	uint32_t got = 0;
@@ -267,14 +267,14 @@ static int close_handle_again(const struct render_file *file, const struct suspe
 	return got == handle->handle ? close_handle(file, handle) : gem_close(file->fd, got);
 }
 
-static int close_handles_again(struct render_file *file)
+static int close_all_imported(struct render_file *file)
 {
-	return for_each_freed(file, close_handle_again);
+	return for_each_freed(file, close_imported);
 }
 
-int vmm_free_again(struct process *process)
+int vmm_close_imported(struct process *process)
 {
-	int err = for_each_file(process, close_handles_again);
+	int err = for_each_file(process, close_all_imported);
 
 	return err ? fail(err, "pid %d: cannot close its handles: %m", process->head.pid) : 0;
 }
@@ -282,7 +282,7 @@ int vmm_free_again(struct process *process)
 /* ---- resume ---- */
 
 /* As gem_create_page() makes it. */
-static bool is_filler(int fd, const struct gem_entry *entry)
+static bool is_placeholder(int fd, const struct gem_entry *entry)
 {
 	struct gem_info info;
 
@@ -290,8 +290,8 @@ static bool is_filler(int fd, const struct gem_entry *entry)
 	       info.domains == AMDGPU_GEM_DOMAIN_GTT;
 }
 
-/* What was not there is a filler, of this resume or of one that was killed. */
-static int drop_fillers(const struct render_file *file)
+/* What was not there is a placeholder, of this resume or of one that was killed. */
+static int close_placeholders(const struct render_file *file)
 {
 	_cleanup_free_ struct gem_entry *there = NULL;
 	size_t nr = 0, known = 0;
@@ -300,7 +300,7 @@ static int drop_fillers(const struct render_file *file)
 	for (size_t i = 0; !err && i < nr; i++) {
 		while (known < file->nr && file->handles[known].handle < there[i].handle)
 			known++;
-		if ((known == file->nr || file->handles[known].handle != there[i].handle) && is_filler(file->fd, &there[i]))
+		if ((known == file->nr || file->handles[known].handle != there[i].handle) && is_placeholder(file->fd, &there[i]))
 			err = gem_close(file->fd, there[i].handle);
 	}
 	return err;
@@ -321,7 +321,7 @@ static bool is_mapped(const struct render_objects *now, const struct gem_mapping
 	return false;
 }
 
-static int map_again(const struct render_file *file, const struct suspend_handle *handle)
+static int map_handle(const struct render_file *file, const struct suspend_handle *handle)
 {
 	_cleanup_(render_objects_done) struct render_objects now = { 0 };
 	const struct process *process = file->process;
@@ -335,18 +335,18 @@ static int map_again(const struct render_file *file, const struct suspend_handle
 }
 
 /* An object that the file has already keeps its handle. */
-static int make_handle(const struct render_file *file, const struct suspend_handle *handle)
+static int import_handle(const struct render_file *file, const struct suspend_handle *handle)
 {
 	uint32_t got = 0;
 	int err = gem_import(file->fd, file->process->gpu.state.bos[handle->bo].dmabuf_fd, &got);
 
 	if (!err && got != handle->handle)
 		return fail_number(file, handle->handle, got);
-	return err ? err : map_again(file, handle);
+	return err ? err : map_handle(file, handle);
 }
 
 /* The lowest free number is taken next: those between two handles, which were free, get a page for a moment. */
-static int make_handles(const struct render_file *file)
+static int import_handles(const struct render_file *file)
 {
 	uint32_t next = 1, got = 0;
 	int err = 0;
@@ -358,22 +358,22 @@ static int make_handles(const struct render_file *file)
 				err = fail_number(file, next, got);
 		}
 		if (!err && is_freed(file->process, &file->handles[i]))
-			err = make_handle(file, &file->handles[i]);
+			err = import_handle(file, &file->handles[i]);
 	}
 	return err;
 }
 
-static int make_file(struct render_file *file)
+static int import_file(struct render_file *file)
 {
-	int left, err = drop_fillers(file);
+	int left, err = close_placeholders(file);
 
 	if (!err)
-		err = make_handles(file);
-	left = drop_fillers(file);
+		err = import_handles(file);
+	left = close_placeholders(file);
 	return err ? err : left;
 }
 
-int vmm_make(struct process *process)
+int vmm_import(struct process *process)
 {
-	return for_each_file(process, make_file);
+	return for_each_file(process, import_file);
 }
