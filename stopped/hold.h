@@ -68,8 +68,8 @@ int cgroup_freeze(const char *path, bool freeze);
 int cgroup_make(const char *path);
 /* Moves the process with all its threads. 0 or -errno, no message. */
 int cgroup_enter(const char *path, pid_t pid);
-/* A descriptor for cgroup_was_written(), which tells whether others freeze or thaw the cgroup from now on; or -errno, no
- * message. */
+/* A descriptor for cgroup_was_written(), which tells whether others freeze or thaw the cgroup from now on; or
+ * -errno, no message. */
 int cgroup_watch(const char *path);
 bool cgroup_was_written(int watch);
 

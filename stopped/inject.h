@@ -42,8 +42,9 @@ struct inject {
 	4096u /* and from there on a page in whose place anything can be mapped, which goes with the rest */
 
 /*
- * All: the calling thread traces @tid (PTRACE_SEIZE), which is in a ptrace stop, and not at the beginning of a call. 0, or
- * -errno after fail(): -ESRCH when the thread is gone, -ETIME when it does not come back from a call in INJECT_SECONDS.
+ * All: the calling thread traces @tid (PTRACE_SEIZE), which is in a ptrace stop, and not at the beginning of a call. 0,
+ * or -errno after fail(): -ESRCH when the thread is gone, -ETIME when it does not come back from a call in
+ * INJECT_SECONDS.
  *
  * A tracer that dies lets the thread run, with whatever registers it has. So the process has to be stopped as well
  * (SIGSTOP), and seized with INJECT_OPTIONS, without which stops leave SIGTRAP behind: then it stops again, wherever it
@@ -65,9 +66,9 @@ bool inject_adopt(struct inject *inject, const struct inject_thread *own);
 int inject_begin(struct inject *inject);
 
 /*
- * Makes a call; *ret: what it returned (NULL: not asked for). Interrupted ones are repeated. -errno of the call itself has no
- * message; when the call could not be made, inject->is_lost is set after fail(). So fail() of a caller, which keeps the first
- * message, is right for both.
+ * Makes a call; *ret: what it returned (NULL: not asked for). Interrupted ones are repeated. -errno of the call itself
+ * has no message; when the call could not be made, inject->is_lost is set after fail(). So fail() of a caller, which
+ * keeps the first message, is right for both.
  */
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret);
 
@@ -77,7 +78,8 @@ int inject_kfd(struct inject *inject, unsigned long op, void *args);
 /* Writes bytes into the memory at @at (INJECT_DATA and above); the address is inject->memory + @at. */
 int inject_write(struct inject *inject, size_t at, const void *data, size_t size);
 
-/* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise it. */
+/* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise
+ * it. */
 int inject_fail(const struct inject *inject, int err, const char *what);
 
 /* Unmaps the memory, and restores the thread. */

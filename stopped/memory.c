@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a stopped process, read and written by /proc/PID/mem: unlike process_vm_readv() that reaches mappings of device
- * files too, as rings of queues are.
+ * Memory of a stopped process, read and written by /proc/PID/mem: unlike process_vm_readv() that reaches mappings of
+ * device files too, as rings of queues are.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

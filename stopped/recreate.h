@@ -10,8 +10,8 @@
 #include "kernel/kernel.h"
 
 /*
- * Creates them in process @pid, whose threads the caller traces and are in ptrace stops, after RESUME. @kfd: a file of the
- * caller's own. 0, or -errno after fail(): the process is not to run then.
+ * Creates them in process @pid, whose threads the caller traces and are in ptrace stops, after RESUME. @kfd: a file of
+ * the caller's own. 0, or -errno after fail(): the process is not to run then.
  */
 int mes_recreate(int kfd, pid_t pid, const struct queue_record *queues, size_t nr);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How much memory files in memory may still take. They count to the cgroup of the process that writes them first, and to
- * all above it: where there is no room, the kernel kills a process.
+ * How much memory files in memory may still take. They count to the cgroup of the process that writes them first, and
+ * to all above it: where there is no room, the kernel kills a process.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

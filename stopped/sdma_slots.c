@@ -2,8 +2,8 @@
 /*
  * SDMA queues of a GPU that criu holds for a moment. They are numbered over all processes, and a new one gets the
  * lowest number that is free, which its doorbell tells. Empty queues of criu's own take all that are free, up to the
- * highest that is wanted, and each is destroyed when its turn has come: so a process' queues get the numbers that they had,
- * whatever is free below them.
+ * highest that is wanted, and each is destroyed when its turn has come: so a process' queues get the numbers that they
+ * had, whatever is free below them.
  */
 #include <fcntl.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Newer drivers take the pages of an SVM range once, and fail when one of them is copied meanwhile
- * (amdgpu_hmm_range_get_pages(); those of 6.1, and of 6.12 up to 6.12.113, try again): -EAGAIN. Programs repeat the call then. RESUME
- * cannot be repeated, so each page is written before. A page with one mapping can be copied, too: when the other sharers
- * are gone, Linux decides at the next write.
+ * (amdgpu_hmm_range_get_pages(); those of 6.1, and of 6.12 up to 6.12.113, try again): -EAGAIN. Programs repeat the
+ * call then. RESUME cannot be repeated, so each page is written before. A page with one mapping can be copied, too:
+ * when the other sharers are gone, Linux decides at the next write.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

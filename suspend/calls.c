@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The calls that a process is made to make: it frees a buffer, allocates it again at its address and with its number, and
- * opens the mark by which others know that it is suspended.
+ * The calls that a process is made to make: it frees a buffer, allocates it again at its address and with its number,
+ * and opens the mark by which others know that it is suspended.
  *
  * Each call can be the last: what calls_free() has begun, calls_allocate() reverses, however far it got.
  */

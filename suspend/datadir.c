@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Directories for the data of freed buffers: one for each suspend, under a name that nobody else can guess or create, and that
- * only the records of the suspend have.
+ * Directories for the data of freed buffers: one for each suspend, under a name that nobody else can guess or create,
+ * and that only the records of the suspend have.
  *
  * Unless the user names a directory, they are in a tmpfs of our own. It and the records are in the mount namespace of
  * pid 1, whatever that of the caller is: every caller finds the same, and the mount lasts as long as the processes can.

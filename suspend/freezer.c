@@ -2,15 +2,15 @@
 /*
  * What keeps a suspended process from running, and what keeps it from that while calls are injected.
  *
- * A suspended process is in a cgroup of its own, below the one that it was in, and that cgroup is frozen: neither SIGCONT
- * nor an engine that thaws a cgroup above lets a thread run whose memory is freed. No controller is enabled there, so
- * that limits and accounts are those of the cgroup above. A frozen thread makes no call: while calls are injected, the
- * process is stopped by SIGSTOP instead, and cgroups above that others have frozen are thawed. Why SIGSTOP: when the tracer
- * is killed, all else that keeps a thread from running without freezing it ends.
+ * A suspended process is in a cgroup of its own, below the one that it was in, and that cgroup is frozen: neither
+ * SIGCONT nor an engine that thaws a cgroup above lets a thread run whose memory is freed. No controller is enabled
+ * there, so that limits and accounts are those of the cgroup above. A frozen thread makes no call: while calls are
+ * injected, the process is stopped by SIGSTOP instead, and cgroups above that others have frozen are thawed. Why
+ * SIGSTOP: when the tracer is killed, all else that keeps a thread from running without freezing it ends.
  *
- * Order of a suspend: SIGSTOP, thaw, calls; move to the cgroup, freeze it, SIGCONT. Of a resume: SIGSTOP; thaw for calls, and
- * freeze while it waits for memory and copies; move back, SIGCONT. Two of them are in effect at the moment of each change, and
- * the record is written before it.
+ * Order of a suspend: SIGSTOP, thaw, calls; move to the cgroup, freeze it, SIGCONT. Of a resume: SIGSTOP; thaw for
+ * calls, and freeze while it waits for memory and copies; move back, SIGCONT. Two of them are in effect at the moment
+ * of each change, and the record is written before it.
  *
  * The command defers SIGTERM while it makes calls (defer_signals()).
  *
@@ -18,11 +18,11 @@
  * threads finds no child stopped. That of a process with one thread does, and may stop itself for it, as su does: it is
  * continued in the end.
  *
- * Below a cgroup that others have frozen, a process can stay where it is (is_frozen_above()): that cgroup is frozen, and SIGSTOP
- * stays as well.
+ * Below a cgroup that others have frozen, a process can stay where it is (is_frozen_above()): that cgroup is frozen,
+ * and SIGSTOP stays as well.
  *
- * Without cgroup v2, below a threaded cgroup, or at a limit for cgroups, the process is stopped by SIGSTOP alone, which the
- * command says.
+ * Without cgroup v2, below a threaded cgroup, or at a limit for cgroups, the process is stopped by SIGSTOP alone, which
+ * the command says.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -59,8 +59,8 @@ int freezer_find_cgroup(struct process *process)
 }
 
 /*
- * Slurm signals and kills what is in its cgroups for tasks alone, not below them, and freezes one above. Where that is so, and
- * nobody else is there, the process stays in it.
+ * Slurm signals and kills what is in its cgroups for tasks alone, not below them, and freezes one above. Where that is
+ * so, and nobody else is there, the process stays in it.
  */
 static bool is_frozen_above(const struct batch *batch, const char *home)
 {
@@ -241,8 +241,8 @@ static void continue_process(struct process *process)
 }
 
 /*
- * systemd stops a unit that has this command and the job by SIGTERM for both, and SIGCONT after it: the calls that have been begun
- * are finished first, since SIGSTOP alone stops the job until then.
+ * systemd stops a unit that has this command and the job by SIGTERM for both, and SIGCONT after it: the calls that have
+ * been begun are finished first, since SIGSTOP alone stops the job until then.
  */
 static void defer_signals(bool defer)
 {

@@ -2,18 +2,20 @@
 /*
  * Suspended processes in a dump and a restore of criu: a process is dumped as it is, and restored as a suspended one.
  *
- * The images have what it still has on GPUs. Beside them are its record (amdgpu-suspended-PID.img) and the data of the BOs that it
- * has freed (amdgpu-freed-PID-GPU.img), which are second names of the same files, or copies; PID: its own.
+ * The images have what it still has on GPUs. Beside them are its record (amdgpu-suspended-PID.img) and the data of the
+ * BOs that it has freed (amdgpu-freed-PID-GPU.img), which are second names of the same files, or copies; PID: its own.
  *
- * A dump: criu runs code in threads, and takes a process for stopped when a signal has stopped it. So before criu seizes it, SIGSTOP
- * takes the place of the frozen cgroup, and in the end both hold it. Its queues are stopped all the time.
+ * A dump: criu runs code in threads, and takes a process for stopped when a signal has stopped it. So before criu
+ * seizes it, SIGSTOP takes the place of the frozen cgroup, and in the end both hold it. Its queues are stopped all the
+ * time.
  *
- * A restore: RESTORE leaves queues stopped. Before RESUME would let them run PROCESS_INFO stops them, as a suspend does. Then
- * the process gets a record of this machine, which names its GPUs, render nodes, pid and directory; all else in a record is the
- * process' own. The data get a directory of a new suspend, since engines remove the images when the restore is over.
+ * A restore: RESTORE leaves queues stopped. Before RESUME would let them run PROCESS_INFO stops them, as a suspend
+ * does. Then the process gets a record of this machine, which names its GPUs, render nodes, pid and directory; all else
+ * in a record is the process' own. The data get a directory of a new suspend, since engines remove the images when the
+ * restore is over.
  *
- * If criu dies here, SIGSTOP still stops the process, and it has a record, in a dump; in a restore it dies with criu, and the
- * next command removes its record and data.
+ * If criu dies here, SIGSTOP still stops the process, and it has a record, in a dump; in a restore it dies with criu,
+ * and the next command removes its record and data.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -217,7 +219,8 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 	fail_clear();
 }
 
-/* All processes of a suspend come along, one of them with memory on GPUs: that one's image keeps older plugins from a restore. */
+/* All processes of a suspend come along, one of them with memory on GPUs: that one's image keeps older plugins from
+ * a restore. */
 static int check_others(const struct suspend_dump *dump, const struct record_head *head, const int *tasks, size_t nr_tasks)
 {
 	_cleanup_free_ int *pids = NULL;
@@ -652,8 +655,8 @@ static int set_minors(struct process *process, const struct record_head *before)
 	return 0;
 }
 
-/* SVM ranges are there from RESUME on. A resume counts on as much state as there was, and where the kernel has another size of
- * it, that is found here. */
+/* SVM ranges are there from RESUME on. A resume counts on as much state as there was, and where the kernel has
+ * another size of it, that is found here. */
 static int set_gpus(struct process *process, pid_t pid, const struct topology *machine)
 {
 	_cleanup_(kfd_state_done) struct kfd_state now = { 0 };

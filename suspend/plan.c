@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which buffers are freed: VRAM that no other process has, and that no queue of this one needs: rings, pointers and save
- * areas cannot be unmapped as long as their queue is there. And where the CPU has them mapped, which a resume restores.
+ * Which buffers are freed: VRAM that no other process has, and that no queue of this one needs: rings, pointers and
+ * save areas cannot be unmapped as long as their queue is there. And where the CPU has them mapped, which a resume
+ * restores.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -72,7 +73,8 @@ static int compare_vmas(const void *a, const void *b)
 	return x->bo != y->bo ? (x->bo > y->bo) - (x->bo < y->bo) : (x->start > y->start) - (x->start < y->start);
 }
 
-/* smaps alone has the key of protection, and whether children of the process get a mapping. mlock() does not work on these. */
+/* smaps alone has the key of protection, and whether children of the process get a mapping. mlock() does not work on
+ * these. */
 static int find_vmas(struct process *process, const struct vma_bos *bos)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;

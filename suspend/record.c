@@ -5,8 +5,8 @@
  *
  * A record's first part is the same in all versions. It says which process it is: pids mean something in one pid
  * namespace, start times in one time namespace, both in one boot. From elsewhere nobody can tell whether the process is
- * there, and the record is left alone. A file's name has the number of the suspend: no two records have the same name, and
- * what is removed is what was read.
+ * there, and the record is left alone. A file's name has the number of the suspend: no two records have the same name,
+ * and what is removed is what was read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -592,7 +592,8 @@ int record_remove_data(struct process *process)
 	return record_write(process);
 }
 
-/* The last record of a suspend removes the directory, too; of several that are removed at once, the one that looks last. */
+/* The last record of a suspend removes the directory, too; of several that are removed at once, the one that looks
+ * last. */
 void record_remove(const struct record_head *head)
 {
 	int err = record_remove_cgroup(head);

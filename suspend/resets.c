@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Resets of GPUs: the driver counts how often each has lost its VRAM. The record has the numbers of the suspend, so that a
- * resume can tell what happened since: buffer data are safe, but what had stayed in VRAM is lost.
+ * Resets of GPUs: the driver counts how often each has lost its VRAM. The record has the numbers of the suspend, so
+ * that a resume can tell what happened since: buffer data are safe, but what had stayed in VRAM is lost.
  */
 #include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"

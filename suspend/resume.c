@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The order of a resume: seize all, allocate the freed buffers, copy the data into them, run the queues, then the threads. It
- * continues any suspend or resume that was interrupted: the kernel tells which buffers are allocated.
+ * The order of a resume: seize all, allocate the freed buffers, copy the data into them, run the queues, then the
+ * threads. It continues any suspend or resume that was interrupted: the kernel tells which buffers are allocated.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -75,8 +75,8 @@ static bool is_placeholder(const struct kfd_state *now, const struct bo_number *
 }
 
 /*
- * A buffer that the process did not have is a placeholder of a resume that was killed, or its own: that stays, unless it has the
- * number of a buffer that is to be allocated.
+ * A buffer that the process did not have is a placeholder of a resume that was killed, or its own: that stays, unless
+ * it has the number of a buffer that is to be allocated.
  */
 static int free_leftovers(struct rebuild *rebuild)
 {
@@ -105,8 +105,8 @@ static int free_leftovers(struct rebuild *rebuild)
 /* ---- buffers ---- */
 
 /*
- * The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where it is.
- * A number that is taken, and by nothing that is listed, is passed over.
+ * The KFD gives out the lowest number that is free: what was free below that of entry @i is taken. *@next: up to where
+ * it is. A number that is taken, and by nothing that is listed, is passed over.
  */
 static int fill_gaps(struct rebuild *rebuild, size_t i, size_t *next)
 {
@@ -259,8 +259,8 @@ static int free_vram_again(struct process *process)
 
 /* ---- the processes ---- */
 
-/* The record knows of no change, and the process has the mark: it was suspended from another pid namespace, in which it has
- * another number. */
+/* The record knows of no change, and the process has the mark: it was suspended from another pid namespace, in which
+ * it has another number. */
 static int check_owner(const struct process *process)
 {
 	pid_t pid = process->head.pid;
@@ -270,7 +270,8 @@ static int check_owner(const struct process *process)
 	return fail(-EALREADY, "pid %d: has been suspended in another pid namespace since: resume it there", pid);
 }
 
-/* Where only some phases are an answer. What is half way has all its memory before or behind its changes, and some calls left. */
+/* Where only some phases are an answer. What is half way has all its memory before or behind its changes, and some
+ * calls left. */
 static int check_phase(const struct batch *batch, const struct process *process)
 {
 	enum phase phase = process->head.phase;
@@ -316,7 +317,8 @@ static int seize_process(struct batch *batch, struct process *process)
 	return resets_note(process);
 }
 
-/* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at work. */
+/* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at
+ * work. */
 static int add_others(struct batch *batch, uint64_t id, bool middle)
 {
 	_cleanup_free_ int *pids = NULL;

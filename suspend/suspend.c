@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The order of a suspend: stop all processes, read their states, copy the data of all; then each process frees its buffers.
+ * The order of a suspend: stop all processes, read their states, copy the data of all; then each process frees its
+ * buffers.
  *
  * Up to the end of the copies nothing has changed in the processes. Before them calls are tried: from the first one on
- * each process stays stopped without its tracer, too (freezer.c), and if the command dies, suspend_resume() lets it run. The
- * record says what a resume restores.
+ * each process stays stopped without its tracer, too (freezer.c), and if the command dies, suspend_resume() lets it
+ * run. The record says what a resume restores.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -75,23 +75,23 @@ uint64_t suspend_new_id(void);
 
 /*
  * Suspends processes together: no queue of any runs when the first byte is copied, and all is copied before the first
- * byte is freed. A process without /dev/kfd is only stopped. All are suspended, or none: after an error suspend_resume()
- * with the same id lets those run that have changed. @dir: for the data, NULL: memory.
+ * byte is freed. A process without /dev/kfd is only stopped. All are suspended, or none: after an error
+ * suspend_resume() with the same id lets those run that have changed. @dir: for the data, NULL: memory.
  */
 int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		      struct suspend_result *ret);
 
 /*
- * Resumes those of the processes that have a record, also where suspend_processes() or suspend_resume() was interrupted; then
- * the others of the same suspend are resumed, too. -ENOENT, without a message: none has a record. @wait_seconds: so long it
- * waits for memory that others use. -ENOMEM: too little is free, they stay as they were.
+ * Resumes those of the processes that have a record, also where suspend_processes() or suspend_resume() was
+ * interrupted; then the others of the same suspend are resumed, too. -ENOENT, without a message: none has a record.
+ * @wait_seconds: so long it waits for memory that others use. -ENOMEM: too little is free, they stay as they were.
  */
 int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		   struct suspend_result *ret);
 
 /*
- * The four phases of suspend_processes() and suspend_resume(), for callers that lock all processes of several machines before
- * any is copied. All processes or none.
+ * The four phases of suspend_processes() and suspend_resume(), for callers that lock all processes of several machines
+ * before any is copied. All processes or none.
  *
  * A locked process has all its memory; its queues are stopped, and it is frozen as a suspended one is.
  */
@@ -102,7 +102,8 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
  */
 int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		       struct suspend_result *ret);
-/* Restores the memory of suspended processes, which are locked then; also where suspend_checkpoint() was interrupted. */
+/* Restores the memory of suspended processes, which are locked then; also where suspend_checkpoint() was
+ * interrupted. */
 int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
 		    struct suspend_result *ret);
 /* Lets locked processes run, also those of an interrupted suspend_lock(); refuses one that is suspended. */
@@ -169,7 +170,8 @@ void suspend_hold_again(pid_t pid);
 
 struct suspend_restore;
 
-/* In criu's main process, before there are tasks: reads the records, and whether the data are there. *ret: free it in any case. */
+/* In criu's main process, before there are tasks: reads the records, and whether the data are there. *ret: free it
+ * in any case. */
 int suspend_restore_read(struct suspend_restore **ret);
 void suspend_restore_free(struct suspend_restore *restore);
 /* @own_pid: in its own pid namespace. */
@@ -179,7 +181,8 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 /* Adds what a resume will allocate on each of @nodes to @work. */
 void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
 			      struct gpu_work *work);
-/* In criu's main process: before RESUME, stops the queues of a process with /dev/kfd. Nothing for those that are not suspended. */
+/* In criu's main process: before RESUME, stops the queues of a process with /dev/kfd. Nothing for those that are not
+ * suspended. */
 int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid);
 /* After it, for each that was suspended: its record, its data, and what holds it. */
 int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * GEM handles of BOs that are freed, and their mappings on GPUs: ROCm's virtual memory management. The calls are made here, in
- * duplicates of the process' render files: unlike the KFD, render nodes do not ask who calls.
+ * GEM handles of BOs that are freed, and their mappings on GPUs: ROCm's virtual memory management. The calls are made
+ * here, in duplicates of the process' render files: unlike the KFD, render nodes do not ask who calls.
  *
- * A handle is closed before its BO is freed, and imported after it is allocated again: a handle that is there is of the BO
- * that is there. So a resume finds its place in whatever a killed suspend or resume has left.
+ * A handle is closed before its BO is freed, and imported after it is allocated again: a handle that is there is of the
+ * BO that is there. So a resume finds its place in whatever a killed suspend or resume has left.
  */
 #include <inttypes.h>
 
@@ -85,8 +85,8 @@ static int warn_unlisted(const struct process *process, const struct task_file *
 	return err;
 }
 
-/* Another process that has the file, too, could take a number of a handle meanwhile: those BOs stay. So they do where the
- * command cannot see all processes of the machine. */
+/* Another process that has the file, too, could take a number of a handle meanwhile: those BOs stay. So they do
+ * where the command cannot see all processes of the machine. */
 static int check_holder(struct process *process, const struct task_file *file, size_t first)
 {
 	bool any = false, sees_all = task_in_initial_pid_ns() > 0;
@@ -253,7 +253,8 @@ int vmm_close(struct process *process)
 	return err ? fail(err, "pid %d: cannot close its handles: %m", process->head.pid) : 0;
 }
 
-/* Its number may be that of an object that the process has made meanwhile. An object that the file has keeps its handle. */
+/* Its number may be that of an object that the process has made meanwhile. An object that the file has keeps its
+ * handle. */
 static int close_imported(const struct render_file *file, const struct suspend_handle *handle)
 {
 	int dmabuf_fd = file->process->gpu.state.bos[handle->bo].dmabuf_fd, err;

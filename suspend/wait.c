@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether GPUs have room for a resume, and the order of those that wait for it. The driver is asked, and nothing is allocated
- * while it says no: what is allocated and freed again would keep running jobs from memory of theirs.
+ * Whether GPUs have room for a resume, and the order of those that wait for it. The driver is asked, and nothing is
+ * allocated while it says no: what is allocated and freed again would keep running jobs from memory of theirs.
  *
- * Each resume that waits has a file beside the records, named by the time since which it waits, with what it needs. The file is
- * locked as long as the waiter lives: one that is not is removed by the next that reads it. The first is served first: what it
- * needs is not there for the others. A resume that is tried again and again, as by follow, keeps its place from one try to the
- * next. A resume that does not wait has no file: it ends at once, and does not take what others wait for.
+ * Each resume that waits has a file beside the records, named by the time since which it waits, with what it needs. The
+ * file is locked as long as the waiter lives: one that is not is removed by the next that reads it. The first is served
+ * first: what it needs is not there for the others. A resume that is tried again and again, as by follow, keeps its
+ * place from one try to the next. A resume that does not wait has no file: it ends at once, and does not take what
+ * others wait for.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
