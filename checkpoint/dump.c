@@ -279,7 +279,7 @@ static int checkpoint_all(struct dump *dump, bool *ret_busy)
 					      kfd_checkpoint(process->file.fd, process->file.pid, &process->state);
 		if (err)
 			return err;
-		standin_drop(&process->state);
+		placeholders_drop(&process->state);
 		*ret_busy |= has_own_queues(process) &&
 			     limits_are_busy(&process->state, dump->machine, &dump->driver, is_forced(dump));
 	}

@@ -153,7 +153,7 @@ static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 	if (err)
 		return err;
 	fold_queues(state, machine);
-	return standin_find(state, machine, &task->restore->driver);
+	return placeholders_find(state, machine, &task->restore->driver);
 }
 
 /* ---- the state ---- */

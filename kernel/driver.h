@@ -158,22 +158,22 @@ void fold_queues(struct kfd_state *state, const struct topology *machine);
  * Memory for waves (CWSR) that RESTORE wants to see before it is restored.
  *
  * Drivers whose RESTORE checks queues want that memory as a BO or a range of SVM, of exactly the size that the
- * local GPU needs. Ranges, where ROCm has it, are restored at RESUME, and not where a BO is mapped. So a BO stands in for
- * them while RESTORE runs: user memory at an address that no process can have, so that it has no pages, ever. Then its
+ * local GPU needs. Ranges, where ROCm has it, are restored at RESUME, and not where a BO is mapped. So a BO is the
+ * placeholder while RESTORE runs: user memory at an address that no process can have, so that it has no pages, ever. Then its
  * mapping is cleared through the render node, as the KFD would not unmap what a queue uses. The BO, mapped nowhere, stays
  * until the process ends, under a handle far above the program's, and is left out of later dumps.
  */
 
 /*
- * Finds what @driver wants for the queues in *state, which names the GPUs of @machine by now: into state->standins. 0 or
- * -ENOMEM.
+ * Finds what @driver wants for the queues in *state, which names the GPUs of @machine by now: into state->placeholders.
+ * 0 or -ENOMEM.
  */
-int standin_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver);
+int placeholders_find(struct kfd_state *state, const struct topology *machine, const struct driver_release *driver);
 
 /* kfd_restore() with what was found. */
 int driver_restore(int kfd, struct kfd_state *state);
 
 /* Takes what an earlier restore has left out of the state that CHECKPOINT gave. */
-void standin_drop(struct kfd_state *state);
+void placeholders_drop(struct kfd_state *state);
 
 #endif

@@ -29,7 +29,7 @@ void kfd_state_done(struct kfd_state *state)
 	free(state->priv_data);
 	free(state->queues);
 	free(state->ranges);
-	free(state->standins);
+	free(state->placeholders);
 	*state = (struct kfd_state){ 0 };
 }
 
@@ -380,7 +380,7 @@ bool records_map_bo(const struct kfd_state *state, size_t i, uint32_t gpu_id)
 	return false;
 }
 
-static void put_placeholder(const struct placeholder *placeholder, struct bo *bo, uint8_t *record)
+static void make_placeholder(const struct placeholder *placeholder, struct bo *bo, uint8_t *record)
 {
 	const uint64_t no_memory = RECORDS_NO_MEMORY;
 	bool is_mapped = placeholder->address;
@@ -418,8 +418,8 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		.nr_devices = state->nr_devices,
 		.nr_objects = state->nr_objects,
 		.devices = state->devices,
-		.standins = state->standins,
-		.nr_standins = state->nr_standins,
+		.placeholders = state->placeholders,
+		.nr_placeholders = state->nr_placeholders,
 		.nr_bos = (uint32_t)nr_placeholders,
 	};
 	for (size_t i = 0; i < state->nr_records; i++)
@@ -440,7 +440,7 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 		to += BO_RECORD_SIZE;
 	}
 	for (size_t i = 0; i < nr_placeholders; i++, to += BO_RECORD_SIZE)
-		put_placeholder(&placeholders[i], &ret->bos[nr++], to);
+		make_placeholder(&placeholders[i], &ret->bos[nr++], to);
 	memcpy(to, from, state->priv_size - (size_t)(from - state->priv_data));
 	return 0;
 }
@@ -461,7 +461,7 @@ void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_
 void records_selection_done(struct kfd_state *selection)
 {
 	selection->devices = NULL;
-	selection->standins = NULL;
+	selection->placeholders = NULL;
 	kfd_state_done(selection);
 }
 

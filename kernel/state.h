@@ -93,8 +93,8 @@ struct kfd_state {
 	uint32_t nr_ranges;
 	uint32_t nr_events, nr_signals; /* of all kinds, and those that a page has a slot for */
 	bool has_event_page;		/* the process has given the page; false: the KFD had made it by itself */
-	struct placeholder *standins; /* what RESTORE needs besides (driver.h) */
-	uint32_t nr_standins;
+	struct placeholder *placeholders; /* what RESTORE needs besides (driver.h) */
+	uint32_t nr_placeholders;
 	bool runtime_enabled; /* RUNTIME_ENABLE was called: the KFD tells the program of exceptions in its queues */
 };
 
@@ -261,7 +261,7 @@ struct placeholder {
 
 /*
  * The state for a RESTORE of some BOs and placeholders: the BOs of *state with keep[i] (NULL: all), then
- * nr_placeholders BOs with the GPUs and numbers of placeholders[]. *ret borrows devices and stand-ins of *state; the
+ * nr_placeholders BOs with the GPUs and numbers of placeholders[]. *ret borrows devices and placeholders of *state; the
  * caller ends it with records_selection_done(). 0 or -errno without a message.
  */
 int records_select(const struct kfd_state *state, const bool *keep, const struct placeholder *placeholders,

@@ -526,8 +526,8 @@ loses_stacks() {
 # What the plugin says then.
 no_stacks='this driver saves no control stacks, and the queue was stopped in a kernel'
 
-# leaves_standins: a restore by this driver leaves a buffer for each compute queue (kernel/standin.c)
-leaves_standins() {
+# leaves_placeholders: a restore by this driver leaves a buffer for each compute queue (kernel/placeholders.c)
+leaves_placeholders() {
 	local release
 	release=$(uname -r)
 	[[ $release == 6.12.* ]] && release=${release#6.12.} && [ "${release%%[!0-9]*}" -ge 111 ]
@@ -535,7 +535,7 @@ leaves_standins() {
 
 # objects: how many there are of each kind; how much memory the driver takes for them may change
 objects() {
-	grep -vE "_kib $(! leaves_standins || echo '|^kfd_bo ')" "$objects_file"
+	grep -vE "_kib $(! leaves_placeholders || echo '|^kfd_bo ')" "$objects_file"
 }
 
 objects_are_as_before() {

@@ -15,7 +15,7 @@ fuzz_render_SRCS := $(image_SRCS)
 fuzz_match_SRCS := $(sort $(image_SRCS) $(match_SRCS))
 fuzz_pages_SRCS := content/pagesio.c content/layout.c
 fuzz_topology_SRCS := $(topology_SRCS)
-fuzz_records_SRCS := $(addprefix kernel/,queues.c standin.c state.c) $(topology_SRCS)
+fuzz_records_SRCS := $(addprefix kernel/,queues.c placeholders.c state.c) $(topology_SRCS)
 fuzz_settings_SRCS := host/settings.c amdgpu_plugin_topology.c
 # The command but for its main(), and the plugin, which reads the records of suspended processes.
 fuzz_tool_SRCS := $(filter-out tool/main.c,$(wildcard $(addsuffix /*.c,tool suspend checkpoint share pages match image stopped kernel \

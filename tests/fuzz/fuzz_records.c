@@ -43,22 +43,22 @@ int kfd_restore(int fd, struct kfd_state *state)
 }
 
 /* What RESTORE wants besides comes once for each memory of waves, with a size of its own. */
-static void find_standins(struct kfd_state *state, const struct topology *gpu, const struct driver_release *driver,
+static void find_placeholders(struct kfd_state *state, const struct topology *gpu, const struct driver_release *driver,
 			  uint32_t nr_queues)
 {
 	struct kfd_state whole = { 0 };
 	struct bo_record record;
 
-	expect(!standin_find(state, gpu, driver) && state->nr_standins <= nr_queues);
-	expect(!records_select(state, NULL, state->standins, state->nr_standins, &whole));
-	for (uint32_t i = 0; i < state->nr_standins; i++)
+	expect(!placeholders_find(state, gpu, driver) && state->nr_placeholders <= nr_queues);
+	expect(!records_select(state, NULL, state->placeholders, state->nr_placeholders, &whole));
+	for (uint32_t i = 0; i < state->nr_placeholders; i++)
 		expect(!records_bo(&whole, i, &record) && record.user_address == RECORDS_NO_MEMORY && whole.bos[i].addr &&
 		       whole.bos[i].size % 4096 == 0);
-	standin_drop(&whole);
+	placeholders_drop(&whole);
 	expect(!whole.nr_bos && whole.priv_size == state->priv_size &&
 	       !memcmp(whole.priv_data, state->priv_data, state->priv_size));
 	records_selection_done(&whole);
-	free(state->standins);
+	free(state->placeholders);
 }
 
 /* What has become of the queues is what their bytes say. */
@@ -102,7 +102,7 @@ static void prepare_queues(struct kfd_state *state)
 	fold_queues(state, gpu);
 	expect_queues(state);
 	if (!state->nr_bos)
-		find_standins(state, gpu, &driver, state->nr_queues);
+		find_placeholders(state, gpu, &driver, state->nr_queues);
 	topology_free(gpu);
 }
 

@@ -39,8 +39,8 @@ test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/driver.c kernel/queues.c kernel/state.c $(topology_SRCS)
 test_mes_SRCS := kernel/mes.c kernel/driver.c stopped/recreate.c stopped/memory.c stopped/sdma_slots.c kernel/state.c $(topology_SRCS)
 test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=call_ioctl
-test_standin_SRCS := kernel/standin.c kernel/state.c $(topology_SRCS)
-test_standin_LDFLAGS := -Wl,--wrap=ioctl
+test_placeholders_SRCS := kernel/placeholders.c kernel/state.c $(topology_SRCS)
+test_placeholders_LDFLAGS := -Wl,--wrap=ioctl
 test_records_SRCS := kernel/state.c amdgpu_plugin_topology.c
 test_unshare_SRCS := stopped/unshare.c
 test_unshare_LDFLAGS := -Wl,--wrap=pread,--wrap=process_vm_readv,--wrap=process_vm_writev

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What stands in for the memory of waves while RESTORE runs. */
+/* The placeholders for the memory of waves while RESTORE runs. */
 #include <errno.h>
 
 #include <libdrm/amdgpu_drm.h>
@@ -60,21 +60,21 @@ static void find(const struct driver_release *driver)
 {
 	struct topology *topology = machine();
 
-	assert_int_equal(standin_find(&state, topology, driver), 0);
+	assert_int_equal(placeholders_find(&state, topology, driver), 0);
 	topology_free(topology);
 }
 
 static void found(uint32_t i, uint32_t gpu, uint64_t address, uint64_t size)
 {
-	assert_true(i < state.nr_standins);
-	assert_int_equal(state.standins[i].gpu_id, USER(gpu));
-	assert_int_equal(state.standins[i].address, address);
-	assert_int_equal(state.standins[i].size, size);
+	assert_true(i < state.nr_placeholders);
+	assert_int_equal(state.placeholders[i].gpu_id, USER(gpu));
+	assert_int_equal(state.placeholders[i].address, address);
+	assert_int_equal(state.placeholders[i].size, size);
 }
 
 static int done(void **arg)
 {
-	free(state.standins);
+	free(state.placeholders);
 	state = (struct kfd_state){ 0 };
 	return 0;
 }
@@ -88,12 +88,12 @@ FIXTURE_TEST(each_memory_for_waves_has_the_size_that_its_gpu_wants)
 
 	given_queues(queues, ARRAY_SIZE(queues));
 	find(&checking);
-	assert_int_equal(state.nr_standins, 3);
+	assert_int_equal(state.nr_placeholders, 3);
 	found(0, MI100, CWSR, 0x1000000 + 8 * 512 * 32);
 	found(1, MI300X, 2 * CWSR, (0x1000000 + 38 * 40 * 32) * 8);
 	found(2, NAVI21, 3 * CWSR, 0x1000000 + 80 * 32 * 32);
-	assert_int_not_equal(state.standins[0].handle, state.standins[1].handle);
-	assert_true(state.standins[0].handle > 1 << 24 && state.standins[2].handle < 1u << 31);
+	assert_int_not_equal(state.placeholders[0].handle, state.placeholders[1].handle);
+	assert_true(state.placeholders[0].handle > 1 << 24 && state.placeholders[2].handle < 1u << 31);
 }
 
 FIXTURE_TEST(the_size_is_one_of_whole_pages)
@@ -103,7 +103,7 @@ FIXTURE_TEST(the_size_is_one_of_whole_pages)
 					       "array_count=8 simd_arrays_per_engine=1 num_xcc=1");
 
 	given_queues(&record, 1);
-	assert_int_equal(standin_find(&state, topology, &checking), 0);
+	assert_int_equal(placeholders_find(&state, topology, &checking), 0);
 	found(0, MI100, CWSR, 0x1001000);
 	topology_free(topology);
 }
@@ -116,14 +116,14 @@ FIXTURE_TEST(what_is_a_buffer_already_needs_none)
 	given_queues(queues, ARRAY_SIZE(queues));
 	bos[1].addr = CWSR;
 	find(&checking);
-	assert_int_equal(state.nr_standins, 2);
+	assert_int_equal(state.nr_placeholders, 2);
 	found(0, MI100, 2 * CWSR, 0x1000000 + 8 * 512 * 32);
 	found(1, MI100, 5 * CWSR, 0x1000000 + 8 * 512 * 32);
 	done(NULL);
 	sdma.type = QUEUE_TYPE_SDMA;
 	given_queues(&sdma, 1);
 	find(&checking);
-	assert_int_equal(state.nr_standins, 0);
+	assert_int_equal(state.nr_placeholders, 0);
 }
 
 FIXTURE_TEST(other_drivers_want_none)
@@ -137,9 +137,9 @@ FIXTURE_TEST(other_drivers_want_none)
 	given_queues(&record, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		find(&others[i]);
-	assert_int_equal(state.nr_standins, 0);
+	assert_int_equal(state.nr_placeholders, 0);
 	find(&(struct driver_release){ .major = 6, .minor = 12, .patch = 111 });
-	assert_int_equal(state.nr_standins, 1);
+	assert_int_equal(state.nr_placeholders, 1);
 }
 
 /* ---- RESTORE ---- */
@@ -199,17 +199,17 @@ FIXTURE_TEST(they_are_there_while_restore_runs_and_their_addresses_free_afterwar
 		const struct bo *bo = &kernel.bos[2 + i];
 
 		assert_int_equal(bo->addr, (i + 1) * CWSR);
-		assert_int_equal(bo->size, state.standins[i].size);
+		assert_int_equal(bo->size, state.placeholders[i].size);
 		assert_int_equal(bo->gpu_id, USER(gpus[i]));
 		assert_int_equal(bo->alloc_flags, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
 		assert_int_equal(kernel.records[2 + i].user_address, NO_MEMORY);
-		assert_int_equal(kernel.records[2 + i].handle, state.standins[i].handle);
+		assert_int_equal(kernel.records[2 + i].handle, state.placeholders[i].handle);
 		assert_int_equal(records_nr_mapped(&kernel.records[2 + i]), 1);
 		assert_int_equal(kernel.records[2 + i].mapped_gpus[0], USER(gpus[i]));
 		assert_int_equal(kernel.fds[i], FD(gpus[i]));
 		assert_int_equal(kernel.cleared[i].operation, AMDGPU_VA_OP_CLEAR);
 		assert_int_equal(kernel.cleared[i].va_address, (i + 1) * CWSR);
-		assert_int_equal(kernel.cleared[i].map_size, state.standins[i].size);
+		assert_int_equal(kernel.cleared[i].map_size, state.placeholders[i].size);
 		assert_int_equal(kernel.cleared[i].flags, 0);
 	}
 }
@@ -256,17 +256,17 @@ FIXTURE_TEST(they_are_no_part_of_a_later_state)
 	bos[0].addr = 1 << 20;
 	bos[1].addr = 2 << 20;
 	memcpy(before, given.bytes, sizeof(before));
-	assert_int_equal(records_select(&state, NULL, state.standins, 1, &whole), 0);
+	assert_int_equal(records_select(&state, NULL, state.placeholders, 1, &whole), 0);
 	assert_int_equal(whole.nr_bos, 3);
 	/* The first one is a stand-in, too. */
 	memcpy(whole.priv_data + 8 + 3 * 8, whole.priv_data + 8 + 3 * 8 + 2 * 272, 272);
-	standin_drop(&whole);
+	placeholders_drop(&whole);
 	assert_int_equal(whole.nr_bos, 1);
 	assert_int_equal(whole.bos[0].addr, 2 << 20);
 	assert_int_equal(whole.priv_size, given.size - 272);
 	assert_memory_equal(whole.priv_data, before, 8 + 3 * 8 + 272);
 	assert_memory_equal(whole.priv_data + 8 + 3 * 8 + 272, before + 8 + 3 * 8 + 2 * 272, given.size - 8 - 3 * 8 - 2 * 272);
-	standin_drop(&whole);
+	placeholders_drop(&whole);
 	assert_int_equal(whole.nr_bos, 1);
 	records_selection_done(&whole);
 }
