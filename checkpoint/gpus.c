@@ -218,9 +218,9 @@ static int take_gpu(struct gpus *gpus, const struct mounted *mounted, const stru
 		return fail(err, "gpu %#x: the new address space of renderD%u is not ready: %m", gpu->actual_id,
 			    gpu->minor);
 	}
-	gpu->file_token = criu_keep_file(fd);
-	if (gpu->file_token < 0)
-		return gpu->file_token;
+	gpu->store_id = criu_keep_file(fd);
+	if (gpu->store_id < 0)
+		return gpu->store_id;
 	gpus->nr++;
 	pr_info("gpu %#x (renderD%u at dump) becomes gpu %#x (renderD%u)\n", gpu->user_id, gpu->saved_minor,
 		gpu->actual_id, gpu->minor);
@@ -245,7 +245,7 @@ static int take_gpus(struct gpus *gpus, const struct gpu_search *search, const s
 	/* Once for all tasks: each asking looks at every file that criu keeps. */
 	pthread_mutex_lock(&shared->lock);
 	if (gpus->nr && !shared->asked_lazy) {
-		shared->is_lazy = criu_restores_lazily(gpus->list[0].file_token);
+		shared->is_lazy = criu_restores_lazily(gpus->list[0].store_id);
 		shared->asked_lazy = true;
 	}
 	pthread_mutex_unlock(&shared->lock);
@@ -288,9 +288,9 @@ static int find_gpus(struct gpus *gpus, const struct restore *restore, const str
 			claims_add(claims, map->pairs[i].local_minor);
 	}
 	if (!err && claims >= 0) {
-		int token = criu_keep_files(&claims, 1);
+		int store_id = criu_keep_files(&claims, 1);
 
-		err = token < 0 ? token : 0;
+		err = store_id < 0 ? store_id : 0;
 	}
 	turn_end(claims);
 	cleanup_close(&claims);
@@ -340,7 +340,7 @@ int gpus_open_devices(const struct gpus *gpus, struct kfd_state *state)
 	if (!state->devices)
 		return -ENOMEM;
 	for (size_t i = 0; i < gpus->nr; i++) {
-		int fd = criu_kept_file(gpus->list[i].file_token);
+		int fd = criu_kept_file(gpus->list[i].store_id);
 
 		if (fd < 0) {
 			gpus_close_devices(state);

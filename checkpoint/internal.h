@@ -31,7 +31,7 @@ struct shared_task {
 struct shared_gpu {
 	uint32_t minor;
 	uint32_t losses; /* how often it had lost its VRAM when the first of them took it */
-	int token;	 /* of a file of its render node */
+	int store_id;	 /* of a file of its render node */
 };
 
 /* More than a machine has; others are not asked. */
@@ -46,7 +46,7 @@ struct shared_gpu {
 #define SHARED_MAX_CGROUPS 1024
 struct shared_cgroup {
 	atomic_int state;
-	int token; /* of the directory that the cgroup is in */
+	int store_id; /* of the directory that the cgroup is in */
 	char name[48];
 };
 
@@ -78,9 +78,9 @@ void shared_free(struct shared *shared);
 
 /*
  * A GPU whose VRAM was lost between the first file that a task has of it and RESUME would run a dead job. In a task: notes
- * @token, of such a file. In criu's main process: asks again. 0, or -errno after fail().
+ * @store_id, of such a file. In criu's main process: asks again. 0, or -errno after fail().
  */
-int shared_note_gpu(struct shared *shared, uint32_t minor, int token);
+int shared_note_gpu(struct shared *shared, uint32_t minor, int store_id);
 int shared_check_losses(const struct shared *shared);
 
 /* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
@@ -183,7 +183,7 @@ struct restored_task {
 	struct gpu_process *image; /* whose state is the task's; NULL: not put in yet */
 	bool looked_for_image;	 /* before its file came */
 	struct vma_bos bos;	 /* of the image */
-	int kfd_token;		 /* of the file of /dev/kfd; -1 */
+	int kfd_store_id;		 /* of the file of /dev/kfd; -1 */
 	bool awaited;		 /* its buffer data */
 	uint32_t nr_files;	 /* that were restored so far */
 	struct queue_record *queues; /* that RESTORE does not get, and those that it does beside them */

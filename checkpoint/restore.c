@@ -55,7 +55,7 @@ struct restore *restore_new(const struct settings *settings, bool certain)
 	precheck_wait(certain);
 	*restore = (struct restore){
 		.settings = settings,
-		.task = { .restore = restore, .kfd_token = -1 },
+		.task = { .restore = restore, .kfd_store_id = -1 },
 		.resume_fd = -1,
 	};
 	if (!restore_init(restore, certain))

@@ -47,7 +47,7 @@ static int setup_gpus(struct restored_task *task, const struct topology *saved, 
 	for (; nr < task->gpus.nr; nr++) {
 		const struct gpu *gpu = &task->gpus.list[nr];
 
-		err = err ? err : shared_note_gpu(restore->shared, gpu->minor, gpu->file_token);
+		err = err ? err : shared_note_gpu(restore->shared, gpu->minor, gpu->store_id);
 	}
 	return err;
 }
@@ -217,8 +217,8 @@ static int put_state(struct restored_task *task, struct gpu_process *image)
 	if (!err && !(image->has_vmas && image->nr_vmas))
 		err = await_contents(task);
 	if (!err && kfd >= 0) {
-		task->kfd_token = criu_keep_files(&kfd, 1);
-		err = task->kfd_token < 0 ? task->kfd_token : 0;
+		task->kfd_store_id = criu_keep_files(&kfd, 1);
+		err = task->kfd_store_id < 0 ? task->kfd_store_id : 0;
 	}
 	if (err)
 		return err;
@@ -235,7 +235,7 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 	_cleanup_close_ int fd = -1;
 	struct gpu *gpu;
 	bool is_kfds;
-	int token, err = image->nodes ? setup_gpus(task, image->nodes, NULL) : 0;
+	int store_id, err = image->nodes ? setup_gpus(task, image->nodes, NULL) : 0;
 
 	if (err)
 		return err;
@@ -245,7 +245,7 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 			    image->gpu_id);
 	/* Where it is not known, the first file is the one that the KFD works with. */
 	is_kfds = !image->without_kfd_vm && !gpu->kfds_file_is_given;
-	fd = is_kfds ? criu_kept_file(gpu->file_token) : drm_open_minor_as(gpu->minor, image->flags);
+	fd = is_kfds ? criu_kept_file(gpu->store_id) : drm_open_minor_as(gpu->minor, image->flags);
 	gpu->kfds_file_is_given |= is_kfds;
 	if (fd < 0)
 		return fd;
@@ -254,8 +254,8 @@ static int open_render_node(struct restored_task *task, struct render_image *ima
 		return fail(err, "renderD%u cannot be opened with flags %#x: %m", gpu->minor, image->flags);
 	/* What it has to get. */
 	if (objects->nr_handles || objects->nr_syncobjs) {
-		token = is_kfds ? gpu->file_token : criu_keep_files(&fd, 1);
-		err = token < 0 ? token : share_add_file(&task->share, token, gpu->minor, objects);
+		store_id = is_kfds ? gpu->store_id : criu_keep_files(&fd, 1);
+		err = store_id < 0 ? store_id : share_add_file(&task->share, store_id, gpu->minor, objects);
 	}
 	return err ? err : steal_fd(&fd);
 }
@@ -281,7 +281,7 @@ static int extra_kfd_file(struct restored_task *task, const struct gpu_process *
 
 	if (err)
 		return err;
-	fd = task->gpus.nr && task->kfd_token < 0 ? open_kfd(task) : kfd_open();
+	fd = task->gpus.nr && task->kfd_store_id < 0 ? open_kfd(task) : kfd_open();
 	return with_flags(fd, image->flags);
 }
 
@@ -291,7 +291,7 @@ static int file_of_state(struct restored_task *task)
 	int fd;
 
 	if (!task->image->no_kfd)
-		return no_enoent(with_flags(criu_kept_file(task->kfd_token), task->image->flags));
+		return no_enoent(with_flags(criu_kept_file(task->kfd_store_id), task->image->flags));
 	fd = render_file(task, task->image->id);
 	if (fd != -ENOENT)
 		return fd;
@@ -365,7 +365,7 @@ static int attach(struct restored_task *task)
 	if (!task->image || !task->image->nr_sharers || task->share.attached)
 		return 0;
 	if (!task->image->no_kfd) {
-		kfd = criu_kept_file(task->kfd_token);
+		kfd = criu_kept_file(task->kfd_store_id);
 		if (kfd < 0)
 			return kfd;
 	}

@@ -98,10 +98,10 @@ static int losses_of_file(uint32_t minor, int fd, uint32_t *ret)
 	return err ? fail(err, "cannot ask renderD%u for resets: %m", minor) : 0;
 }
 
-int shared_note_gpu(struct shared *shared, uint32_t minor, int token)
+int shared_note_gpu(struct shared *shared, uint32_t minor, int store_id)
 {
-	_cleanup_close_ int fd = criu_kept_file(token);
-	struct shared_gpu gpu = { .minor = minor, .token = token };
+	_cleanup_close_ int fd = criu_kept_file(store_id);
+	struct shared_gpu gpu = { .minor = minor, .store_id = store_id };
 	unsigned int i = 0;
 	int err = fd < 0 ? fd : losses_of_file(minor, fd, &gpu.losses);
 
@@ -120,7 +120,7 @@ int shared_check_losses(const struct shared *shared)
 {
 	for (unsigned int i = 0; i < shared->nr_gpus; i++) {
 		const struct shared_gpu *gpu = &shared->gpus[i];
-		_cleanup_close_ int fd = criu_kept_file(gpu->token);
+		_cleanup_close_ int fd = criu_kept_file(gpu->store_id);
 		uint32_t losses = 0;
 		int err = fd < 0 ? fd : losses_of_file(gpu->minor, fd, &losses);
 
@@ -139,7 +139,7 @@ static int cgroup_made(void *arg, int dir, const char *name)
 {
 	struct shared_keeper *keeper = arg;
 	struct shared_cgroup *cgroup = keeper->shared->cgroups, *end = cgroup + SHARED_MAX_CGROUPS;
-	int is_free = CGROUP_FREE, token;
+	int is_free = CGROUP_FREE, store_id;
 
 	while (cgroup < end && !atomic_compare_exchange_strong(&cgroup->state, &is_free, CGROUP_TAKEN)) {
 		cgroup++;
@@ -147,10 +147,10 @@ static int cgroup_made(void *arg, int dir, const char *name)
 	}
 	if (cgroup == end)
 		return -ENOSPC;
-	token = cgroup->token = criu_keep_files(&dir, 1);
-	if (token < 0) {
+	store_id = cgroup->store_id = criu_keep_files(&dir, 1);
+	if (store_id < 0) {
 		atomic_store(&cgroup->state, CGROUP_FREE);
-		return token;
+		return store_id;
 	}
 	snprintf(cgroup->name, sizeof(cgroup->name), "%s", name);
 	atomic_store(&cgroup->state, CGROUP_VALID);
@@ -172,7 +172,7 @@ void shared_keeper_init(struct shared_keeper *keeper, struct shared *shared)
 
 static void remove_left_cgroup(const struct shared_cgroup *cgroup)
 {
-	_cleanup_close_ int dir = criu_kept_file(cgroup->token);
+	_cleanup_close_ int dir = criu_kept_file(cgroup->store_id);
 	int err = dir < 0 ? dir : -EBUSY;
 
 	for (int i = 0; dir >= 0 && err == -EBUSY && i < REMOVE_ATTEMPTS; i++) {

@@ -157,7 +157,7 @@ static bool can_map_doorbells(const struct restored_task *task, uint32_t gpu_id)
 {
 	uint64_t offset = kfd_mmap_with_gpu_id((uint64_t)KFD_MMAP_TYPE_DOORBELL << KFD_MMAP_TYPE_SHIFT, gpu_id);
 	uint64_t length = VMA_DOORBELL_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
-	_cleanup_close_ int fd = criu_kept_file(task->kfd_token);
+	_cleanup_close_ int fd = criu_kept_file(task->kfd_store_id);
 	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 
 	if (p == MAP_FAILED)
@@ -227,11 +227,11 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 {
 	const struct gpu *gpu = vma->minor ? gpus_by_saved_minor(&task->gpus, vma->minor) : NULL;
 	const struct bo *bo = NULL;
-	int fd, token = task->kfd_token, err = -ENODEV;
+	int fd, store_id = task->kfd_store_id, err = -ENODEV;
 
-	if (gpu && (task->kfd_token >= 0 || (task->image && task->image->no_kfd)))
+	if (gpu && (task->kfd_store_id >= 0 || (task->image && task->image->no_kfd)))
 		bo = vma_bo(vma, &task->bos, gpu->user_id);
-	if (task->kfd_token >= 0 && !vma->minor)
+	if (task->kfd_store_id >= 0 && !vma->minor)
 		err = map_kfd(task, vma, ret_offset);
 	if (bo) {
 		*ret_offset = vma_restored_offset(vma, bo);
@@ -241,8 +241,8 @@ int vma_restore(const struct restored_task *task, const char *path, const struct
 		return fail(err, "mapping at %#" PRIx64 " of %s: no restored GPU or buffer has file offset %#" PRIx64,
 			    vma->start, path, vma->offset);
 	if (gpu)
-		token = share_token_for(&task->share, gpu->minor, gpu->file_token, *ret_offset);
-	fd = criu_vma_file(token, task->restore->vma_fds_stay_open);
+		store_id = share_store_id_for(&task->share, gpu->minor, gpu->store_id, *ret_offset);
+	fd = criu_vma_file(store_id, task->restore->vma_fds_stay_open);
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;

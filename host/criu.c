@@ -214,25 +214,25 @@ int criu_image_open(const char *name)
 static int store(int fd)
 {
 	__typeof__(&fdstore_add) add = CRIU_SYMBOL(fdstore_add);
-	int token = add ? add(fd) : -ENOSYS;
+	int store_id = add ? add(fd) : -ENOSYS;
 
-	return token == -1 ? errno_or_eio() : token;
+	return store_id == -1 ? errno_or_eio() : store_id;
 }
 
-static int stored(int token)
+static int stored(int store_id)
 {
 	__typeof__(&fdstore_get) get = CRIU_SYMBOL(fdstore_get);
-	int fd = get ? get(token) : -ENOSYS;
+	int fd = get ? get(store_id) : -ENOSYS;
 
 	return fd == -1 ? errno_or_eio() : fd;
 }
 
-/* The tokens of what all tasks keep: more than there is room for stays open as long as criu runs. */
+/* The ids in the store of what all tasks keep: more than there is room for stays open as long as criu runs. */
 #define MAX_KEPT (1u << 20)
 
 static struct kept {
 	atomic_uint nr;
-	int tokens[MAX_KEPT];
+	int store_ids[MAX_KEPT];
 } *kept;
 
 /* Shared with tasks. Pages that nobody touches cost nothing. */
@@ -255,40 +255,40 @@ void criu_store_end(void)
 int criu_keep_files(const int *fds, size_t nr)
 {
 	_cleanup_close_ int bundle = bundle_new(fds, nr);
-	int token = bundle < 0 ? bundle : store(bundle);
+	int store_id = bundle < 0 ? bundle : store(bundle);
 	unsigned int at;
 
-	if (token < 0)
-		return fail(token, "cannot keep %zu device files for later: %m", nr);
+	if (store_id < 0)
+		return fail(store_id, "cannot keep %zu device files for later: %m", nr);
 	at = kept ? atomic_fetch_add(&kept->nr, 1) : MAX_KEPT;
 	if (at < MAX_KEPT)
-		kept->tokens[at] = token;
-	return token;
+		kept->store_ids[at] = store_id;
+	return store_id;
 }
 
-int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
+int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
-	_cleanup_close_ int bundle = stored(token);
+	_cleanup_close_ int bundle = stored(store_id);
 	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, ret_nr);
 
 	if (!err && !*ret_nr)
 		err = -EMFILE; /* this process may not have more */
-	return err ? fail(err, "cannot get device file %d from criu again: %m", token) : 0;
+	return err ? fail(err, "cannot get device file %d from criu again: %m", store_id) : 0;
 }
 
 int criu_keep_file(int fd)
 {
-	int token = criu_keep_files(&fd, 1);
+	int store_id = criu_keep_files(&fd, 1);
 
 	close(fd);
-	return token;
+	return store_id;
 }
 
-int criu_kept_file(int token)
+int criu_kept_file(int store_id)
 {
 	int fds[BUNDLE_MAX];
 	size_t nr = 0;
-	int err = criu_kept_files(token, fds, &nr);
+	int err = criu_kept_files(store_id, fds, &nr);
 
 	return err ? err : fds[0];
 }
@@ -298,21 +298,21 @@ int criu_let_go(void)
 	unsigned int nr = kept ? atomic_load(&kept->nr) : 0;
 
 	for (unsigned int i = 0; i < nr && i < MAX_KEPT; i++) {
-		_cleanup_close_ int bundle = stored(kept->tokens[i]);
+		_cleanup_close_ int bundle = stored(kept->store_ids[i]);
 		int err = bundle < 0 ? bundle : bundle_empty(bundle);
 
 		if (err && err != -EAGAIN)
-			return fail(err, "cannot close device file %d that criu holds: %m", kept->tokens[i]);
+			return fail(err, "cannot close device file %d that criu holds: %m", kept->store_ids[i]);
 	}
 	return 0;
 }
 
 /* criu puts its connection to the server of pages into the fd store, before it makes tasks. */
-bool criu_restores_lazily(int token)
+bool criu_restores_lazily(int store_id)
 {
 	bool found = false;
 
-	for (int i = 0; !found && i < token; i++) {
+	for (int i = 0; !found && i < store_id; i++) {
 		_cleanup_close_ int fd = stored(i);
 
 		found = fd >= 0 && is_connected_to(fd, "lazy-pages.socket");
@@ -341,10 +341,10 @@ bool criu_leaves_vma_fds_open(void)
 	return stay_open;
 }
 
-int criu_vma_file(int token, bool stays_open)
+int criu_vma_file(int store_id, bool stays_open)
 {
 	_cleanup_free_ int *fds = NULL;
-	int fd = criu_kept_file(token);
+	int fd = criu_kept_file(store_id);
 	pid_t self = getpid();
 	size_t nr = 0;
 

@@ -85,14 +85,14 @@ void criu_store_end(void);
 
 #define BUNDLE_MAX 32u
 
-/* Keeps @nr files, BUNDLE_MAX at most, which stay the caller's. A token for criu_kept_files(), or -errno after fail(). */
+/* Keeps @nr files, BUNDLE_MAX at most, which stay the caller's. An id in the store for criu_kept_files(), or -errno after fail(). */
 int criu_keep_files(const int *fds, size_t nr);
 /* All of them, or as many as the process may have, but one; the caller's. 0, or -errno after fail(). */
-int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr);
+int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr);
 
 /* The same of one file. The first takes @fd whatever happens; the second returns an fd that the caller owns. */
 int criu_keep_file(int fd);
-int criu_kept_file(int token);
+int criu_kept_file(int store_id);
 
 /* In criu's main process: closes all that tasks have kept. 0, or -errno after fail(). */
 int criu_let_go(void);
@@ -103,8 +103,8 @@ bool criu_is_incremental(void);
 /* At dump: whether criu's command line has --lazy-pages. */
 bool criu_is_asked_for_lazy_pages(void);
 
-/* At restore, in a task: whether memory will come only when it is touched. @token: of any file that was kept. */
-bool criu_restores_lazily(int token);
+/* At restore, in a task: whether memory will come only when it is touched. @store_id: of any file that was kept. */
+bool criu_restores_lazily(int store_id);
 
 /* At restore: whether the images may have an established TCP connection. */
 bool criu_restores_connections(void);
@@ -125,7 +125,7 @@ bool criu_leaves_vma_fds_open(void);
  * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. Where that @stays_open, it
  * is one of the task's own fds of that file, if it has any. -errno after fail().
  */
-int criu_vma_file(int token, bool stays_open);
+int criu_vma_file(int store_id, bool stays_open);
 
 /* Whether a task has ended, or is about to: large ones give their memory back for a while. */
 bool criu_task_has_ended(pid_t pid);

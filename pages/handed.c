@@ -35,7 +35,7 @@
 
 enum handed_state { HANDED_NOT_YET, HANDED, HANDED_TAKEN, HANDED_DONE };
 
-/* What a task has on one GPU, without the files: their tokens are in place of the descriptors. */
+/* What a task has on one GPU, without the files: their ids in the store are in place of the descriptors. */
 struct handed {
 	atomic_int state;
 	int id; /* of the images */
@@ -48,7 +48,7 @@ struct handed {
 /* A BO, as content_bo has it. */
 struct handed_bo {
 	uint64_t size;
-	int token; /* of the bundle with its dma-buf, and those of its neighbours */
+	int store_id; /* of the bundle with its dma-buf, and those of its neighbours */
 	uint32_t index, crc32c;
 	bool has_crc32c;
 };
@@ -80,7 +80,7 @@ struct pages_filling {
 	size_t nr_gpus;
 	unsigned int first_left; /* of the table: those before are taken */
 	struct content_tally tally;
-	int main_token; /* a pidfd of criu's main process; -1: no task waits */
+	int main_store_id; /* a pidfd of criu's main process; -1: no task waits */
 
 	bool has_thread;
 	pthread_t thread;
@@ -106,33 +106,33 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	unsigned int at = atomic_fetch_add(&table->nr, 1);
 	unsigned int first = atomic_fetch_add(&table->nr_bos, (unsigned int)gpu->nr_bos);
 	struct handed *handed;
-	int token;
+	int store_id;
 
 	if (at >= MAX_HANDED || first > MAX_HANDED_BOS || gpu->nr_bos > MAX_HANDED_BOS - first)
 		return fail(-E2BIG, "more than %u buffers, or processes with more than %u GPUs together, cannot be restored",
 			    MAX_HANDED_BOS, MAX_HANDED);
-	token = criu_keep_files(fds, gpu->streaming ? 1 : ARRAY_SIZE(fds));
-	if (token < 0)
-		return token;
+	store_id = criu_keep_files(fds, gpu->streaming ? 1 : ARRAY_SIZE(fds));
+	if (store_id < 0)
+		return store_id;
 	handed = &table->list[at];
 	handed->id = id;
 	handed->minor = minor;
 	handed->pid = getpid();
 	handed->first_bo = first;
 	handed->gpu = *gpu;
-	handed->gpu.render_fd = token;
+	handed->gpu.render_fd = store_id;
 	for (size_t i = 0; i < gpu->nr_bos; i += BUNDLE_MAX) {
 		size_t size = bundle_size(gpu->nr_bos - i);
 		int bo_fds[BUNDLE_MAX];
 
 		for (size_t j = 0; j < size; j++)
 			bo_fds[j] = gpu->bos[i + j].dmabuf_fd;
-		token = criu_keep_files(bo_fds, size);
-		if (token < 0)
-			return token;
+		store_id = criu_keep_files(bo_fds, size);
+		if (store_id < 0)
+			return store_id;
 		for (size_t j = i; j < i + size; j++)
 			table->bos[first + j] = (struct handed_bo){
-				.size = gpu->bos[j].size, .token = token, .index = gpu->bos[j].index,
+				.size = gpu->bos[j].size, .store_id = store_id, .index = gpu->bos[j].index,
 				.crc32c = gpu->bos[j].crc32c, .has_crc32c = gpu->bos[j].has_crc32c,
 			};
 	}
@@ -177,12 +177,12 @@ static int tell_failure(struct handed_table *table)
 int pages_await(const struct pages_filling *filling)
 {
 	struct handed_table *table = filling->table;
-	_cleanup_close_ int criu = filling->main_token < 0 ? -1 : criu_kept_file(filling->main_token);
+	_cleanup_close_ int criu = filling->main_store_id < 0 ? -1 : criu_kept_file(filling->main_store_id);
 	struct pollfd ended = { .fd = criu, .events = POLLIN };
 	double end = monotonic_seconds() + START_SECONDS;
 
 	if (criu < 0)
-		return filling->main_token < 0 ? 0 : criu;
+		return filling->main_store_id < 0 ? 0 : criu;
 	while (!atomic_load(&table->err)) {
 		unsigned int nr = atomic_load(&table->nr);
 		bool is_filled = true;
@@ -206,10 +206,10 @@ int pages_await(const struct pages_filling *filling)
 
 /* ---- in criu's main process: what tasks have handed over ---- */
 
-static int take(int token, int fds[BUNDLE_MAX], size_t nr)
+static int take(int store_id, int fds[BUNDLE_MAX], size_t nr)
 {
 	size_t got = 0;
-	int err = criu_kept_files(token, fds, &got);
+	int err = criu_kept_files(store_id, fds, &got);
 
 	if (err || got == nr)
 		return err;
@@ -248,7 +248,7 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 		const struct handed_bo *bos = &table->bos[handed->first_bo + gpu->nr_bos];
 		size_t size = bundle_size(handed->gpu.nr_bos - gpu->nr_bos);
 
-		err = take(bos->token, fds, size);
+		err = take(bos->store_id, fds, size);
 		for (const struct handed_bo *bo = bos; !err && bo < bos + size; bo++)
 			gpu->bos[gpu->nr_bos++] = (struct content_bo){
 				.dmabuf_fd = fds[bo - bos], .index = bo->index, .size = bo->size,
@@ -458,8 +458,8 @@ static int filling_init(struct pages_filling *filling, bool waits)
 	if (!waits || criu_is_streaming())
 		return 0;
 	pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	filling->main_token = pidfd < 0 ? -errno : criu_keep_file(pidfd);
-	return filling->main_token < 0 ? filling->main_token : 0;
+	filling->main_store_id = pidfd < 0 ? -errno : criu_keep_file(pidfd);
+	return filling->main_store_id < 0 ? filling->main_store_id : 0;
 }
 
 struct pages_filling *pages_filling_new(const struct settings *settings, size_t nr_gpus, bool waits)
@@ -470,7 +470,7 @@ struct pages_filling *pages_filling_new(const struct settings *settings, size_t 
 	if (!filling)
 		return NULL;
 	*filling = (struct pages_filling){
-		.settings = settings, .main_token = -1,
+		.settings = settings, .main_store_id = -1,
 		/* The streamer sends each file once and waits until it has been read: so one after the other. */
 		.nr_gpus = criu_is_streaming() ? 1 : nr_gpus,
 	};

@@ -26,9 +26,9 @@ void share_task_done(struct share_task *task)
 	*task = (struct share_task){ 0 };
 }
 
-int share_add_file(struct share_task *task, int token, uint32_t minor, struct render_objects *objects)
+int share_add_file(struct share_task *task, int store_id, uint32_t minor, struct render_objects *objects)
 {
-	if (array_add(task->files, task->nr_files, (struct share_file){ token, minor, *objects }))
+	if (array_add(task->files, task->nr_files, (struct share_file){ store_id, minor, *objects }))
 		return -ENOMEM;
 	*objects = (struct render_objects){ 0 };
 	atomic_fetch_add(&task->table->nr_files, 1);
@@ -160,7 +160,7 @@ static int make_numbers(const struct target *target, const struct numbers *numbe
 static int attach_objects(const struct share_task *task, const struct share_file *file)
 {
 	const struct render_objects *objects = &file->objects;
-	_cleanup_close_ int fd = criu_kept_file(file->token);
+	_cleanup_close_ int fd = criu_kept_file(file->store_id);
 	_cleanup_(share_open_done) struct share_open open = { 0 };
 	const struct target target = { task, file, fd, &open };
 	int err = fd < 0 ? fd : make_numbers(&target, &handles, objects->handles, objects->nr_handles);

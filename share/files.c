@@ -99,21 +99,21 @@ size_t files_owner(const struct survey *survey, size_t file)
 	return i;
 }
 
-int share_token_for(const struct share_task *task, uint32_t minor, int token, uint64_t offset)
+int share_store_id_for(const struct share_task *task, uint32_t minor, int store_id, uint64_t offset)
 {
 	for (size_t i = 0; i < task->nr_files; i++) {
 		const struct share_file *file = &task->files[i];
 		_cleanup_close_ int fd = -1, usual = -1;
 
-		if (file->minor != minor || file->token == token)
+		if (file->minor != minor || file->store_id == store_id)
 			continue;
-		usual = criu_kept_file(token);
+		usual = criu_kept_file(store_id);
 		if (usual < 0 || can_map(usual, offset))
 			break;
-		fd = criu_kept_file(file->token);
+		fd = criu_kept_file(file->store_id);
 		if (fd >= 0 && can_map(fd, offset))
-			return file->token;
+			return file->store_id;
 	}
 	fail_clear(); /* a file that is not there was only looked for */
-	return token;
+	return store_id;
 }

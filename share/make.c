@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The first step of a restore with shared buffers: everything that the process owns is made and published.
+ * The first step of a restore with shared buffers: everything that the process owns is made and exported.
  *
  * The KFD numbers its BOs by GPU, the lowest free number first. RESTORE gives any number: with small BOs in the gaps,
  * the numbers that are left are exactly those of the imports, which come later in ascending order.
@@ -108,7 +108,7 @@ static int make_shared(int fd, struct bo *bo)
 	return err ? err : gem_close(fd, handle);
 }
 
-static int make_and_publish(struct share_task *task, struct kfd_state *state)
+static int make_and_export(struct share_task *task, struct kfd_state *state)
 {
 	struct share_batch batch = { 0 };
 	int err = 0, fds[TOPOLOGY_MAX_NODES];
@@ -126,7 +126,7 @@ static int make_and_publish(struct share_task *task, struct kfd_state *state)
 			    share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
 	}
 	if (!err)
-		err = share_batch_publish(&batch, task->table);
+		err = share_batch_export(&batch, task->table);
 	for (size_t i = 0; i < task->nr_gpus; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -142,9 +142,9 @@ int share_make(struct share_task *task, int kfd)
 	if (!err && kfd >= 0)
 		err = shares ? make_bos(task, kfd, state) : driver_restore(kfd, state);
 	if (!err && shares)
-		err = make_and_publish(task, state);
+		err = make_and_export(task, state);
 	if (err)
 		return err;
-	atomic_fetch_add(&task->table->nr_published, 1);
+	atomic_fetch_add(&task->table->nr_exported, 1);
 	return 0;
 }

@@ -5,7 +5,7 @@
  * All functions return 0, or -errno after fail(), if nothing else is said.
  *
  * At dump, share_dump_collect() finds out who holds what, and share_dump_decide() refuses what cannot be recreated, and
- * writes the rest into the states of the processes. At restore each task makes its own buffers and publishes them (share_make()); only then does it
+ * writes the rest into the states of the processes. At restore each task makes its own buffers and exports them (share_make()); only then does it
  * wait for theirs (share_attach()), so that no cycle can form.
  */
 #ifndef SHARE_SHARE_H
@@ -83,7 +83,7 @@ int share_find_alone(const struct share_request *request, struct share_names *re
 
 /* ---- restore ---- */
 
-/* Where the owners publish their buffers, shared by all tasks and criu's main process. */
+/* Where the owners export their buffers, shared by all tasks and criu's main process. */
 struct share_table;
 
 /* Before tasks are forked. NULL when memory is short. */
@@ -114,13 +114,13 @@ struct gpu {
 	uint32_t saved_minor; /* at dump */
 	bool vram_known;      /* vram_free says something */
 	uint64_t vram_free;   /* bytes, when it was chosen */
-	int file_token;	      /* the render-node file that carries the KFD's address space */
+	int store_id;	      /* the render-node file that carries the KFD's address space */
 	bool kfds_file_is_given; /* to the task, as one of its files */
 };
 
 /* A file of a render node that the task has, as criu keeps it. */
 struct share_file {
-	int token;
+	int store_id;
 	uint32_t minor; /* on this machine */
 	struct render_objects objects;
 };
@@ -142,7 +142,7 @@ void share_task_done(struct share_task *task);
 
 /*
  * The first step, which waits for nobody: RESTORE with the BOs that are the process' own, then objects of render nodes
- * that it owns; publishes all that others name. The state gets the dma-bufs and offsets of what the process owns. @kfd
+ * that it owns; exports all that others name. The state gets the dma-bufs and offsets of what the process owns. @kfd
  * and the state's devices are as for kfd_restore(); -1: the process has no /dev/kfd. 0, or -errno after fail().
  */
 int share_make(struct share_task *task, int kfd);
@@ -151,13 +151,13 @@ int share_make(struct share_task *task, int kfd);
 int share_open_dmabuf(struct share_table *table, const struct dmabuf_image *image);
 
 /* Adds a file for the second step; takes the objects, leaving {}. 0 or -ENOMEM. */
-int share_add_file(struct share_task *task, int token, uint32_t minor, struct render_objects *objects);
+int share_add_file(struct share_task *task, int store_id, uint32_t minor, struct render_objects *objects);
 
 /*
- * The file through which the CPU can map what is at @offset of a render node, by criu's numbers: @token, unless only
+ * The file through which the CPU can map what is at @offset of a render node, by its id in the store: @store_id, unless only
  * another file of the task has a handle of it.
  */
-int share_token_for(const struct share_task *task, uint32_t minor, int token, uint64_t offset);
+int share_store_id_for(const struct share_task *task, uint32_t minor, int store_id, uint64_t offset);
 
 /*
  * The second step, when all files of the task are there: waits for what others own, imports it with the numbers,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A table in memory that all tasks share: by the number of a buffer, where its dma-buf is kept. A task waits only after
- * it has published its own, so a wait ends: when the owner publishes, when all have published, when one fails (criu then kills the
+ * it has exported its own, so a wait ends: when the owner exports, when all have exported, when one fails (criu then kills the
  * others, too), or after a time that no restore takes.
  */
 #define _GNU_SOURCE
@@ -46,12 +46,12 @@ int share_table_begin(struct share_table *table, uint32_t nr_sharers)
 }
 
 /* criu keeps a bundle of dma-bufs: its number and the place in it, from 1 on. */
-static int place_of(int token, size_t index)
+static int place_of(int store_id, size_t index)
 {
-	return token * (int)BUNDLE_MAX + (int)index + 1;
+	return store_id * (int)BUNDLE_MAX + (int)index + 1;
 }
 
-static int publish(struct share_table *table, uint32_t buffer, int place)
+static int set_place(struct share_table *table, uint32_t buffer, int place)
 {
 	int none = 0;
 
@@ -65,12 +65,12 @@ static int fail_no_owner(uint32_t buffer)
 	return fail(-EBADMSG, "buffer %u, which the process shares, has no owner in the images", buffer);
 }
 
-int share_batch_publish(struct share_batch *batch, struct share_table *table)
+int share_batch_export(struct share_batch *batch, struct share_table *table)
 {
-	int token = batch->nr ? criu_keep_files(batch->dmabufs, batch->nr) : 0, err = token < 0 ? token : 0;
+	int store_id = batch->nr ? criu_keep_files(batch->dmabufs, batch->nr) : 0, err = store_id < 0 ? store_id : 0;
 
 	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = publish(table, batch->buffers[i], place_of(token, i));
+		err = set_place(table, batch->buffers[i], place_of(store_id, i));
 	if (!err)
 		batch->nr = 0;
 	return err;
@@ -80,10 +80,10 @@ int share_batch_add(struct share_batch *batch, struct share_table *table, uint32
 {
 	batch->buffers[batch->nr] = buffer;
 	batch->dmabufs[batch->nr++] = dmabuf_fd;
-	return batch->nr < BUNDLE_MAX ? 0 : share_batch_publish(batch, table);
+	return batch->nr < BUNDLE_MAX ? 0 : share_batch_export(batch, table);
 }
 
-/* Waits until one of the tasks publishes the buffer's place, which is returned. */
+/* Waits until a task exports the buffer; returns its place. */
 static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 {
 	double end = monotonic_seconds() + WAIT_SECONDS;
@@ -91,7 +91,7 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 
 	for (;; usleep(nap), nap = nap < NAP_MAX_US ? 2 * nap : nap) {
 		/* Counts first, then the places: a task raises its count only after its places are stored. */
-		bool all_published = atomic_load(&table->nr_published) >= atomic_load(&table->nr_sharers);
+		bool all_exported = atomic_load(&table->nr_exported) >= atomic_load(&table->nr_sharers);
 		int failed = atomic_load(&table->failed), place = atomic_load(&table->place[buffer]);
 
 		if (place)
@@ -100,11 +100,11 @@ static int wait_for_buffer(const struct share_table *table, uint32_t buffer)
 			pr_info("pid %d, which shares buffers with this process, cannot be restored\n", failed);
 			return -ECANCELED;
 		}
-		if (all_published)
+		if (all_exported)
 			return fail_no_owner(buffer);
 		if (monotonic_seconds() > end)
 			return fail(-ETIMEDOUT, "buffer %u, which the process shares, was not created within %d s: %u of %u "
-				    "processes have created theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_published),
+				    "processes have created theirs", buffer, WAIT_SECONDS, atomic_load(&table->nr_exported),
 				    atomic_load(&table->nr_sharers));
 	}
 }
@@ -123,18 +123,18 @@ static bool is_place_open(const struct share_open *open, int place)
 
 int share_table_borrow(struct share_table *table, struct share_open *open, uint32_t buffer)
 {
-	int place = wait_for_buffer(table, buffer), token = (place - 1) / (int)BUNDLE_MAX, err;
+	int place = wait_for_buffer(table, buffer), store_id = (place - 1) / (int)BUNDLE_MAX, err;
 
 	if (place < 0)
 		return place;
 	if (!is_place_open(open, place)) {
 		share_open_done(open);
-		open->place = place_of(token, 0);
-		err = criu_kept_files(token, open->fds, &open->nr);
+		open->place = place_of(store_id, 0);
+		err = criu_kept_files(store_id, open->fds, &open->nr);
 		if (err)
 			return err;
 	}
-	/* This process may not have as many files as were published. */
+	/* This process may not have as many files as were exported. */
 	if (!is_place_open(open, place))
 		return fail(-EMFILE, "cannot take the dma-buf of buffer %u: %m", buffer);
 	return open->fds[place - open->place];
@@ -169,7 +169,7 @@ int share_check_owned(struct share_table *table, const struct gpu_process *image
 
 	for (size_t i = 0; i < state->nr_bos; i++)
 		if (state->bos[i].share.buffer && kfd_state_owns(state, i))
-			err = publish(table, state->bos[i].share.buffer, place_of(0, 0)) ?: err;
+			err = set_place(table, state->bos[i].share.buffer, place_of(0, 0)) ?: err;
 	if (image->nr_sharers)
 		atomic_fetch_add(&table->nr_attached, 1);
 	return err;
@@ -180,6 +180,6 @@ int share_check_named(struct share_table *table, uint32_t buffer)
 	if (!buffer || atomic_load(&table->place[buffer]))
 		return 0;
 	/* Once is enough. */
-	publish(table, buffer, place_of(0, 0));
+	set_place(table, buffer, place_of(0, 0));
 	return fail_no_owner(buffer);
 }

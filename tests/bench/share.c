@@ -77,7 +77,7 @@ int criu_keep_files(const int *fds, size_t nr)
 	return nr_kept++;
 }
 
-int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
+int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
 	union control control;
 	struct iovec iov;
@@ -85,10 +85,10 @@ int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
 	int fd, err;
 
 	message(&msg, &iov, &control);
-	if (setsockopt(store, SOL_SOCKET, SO_PEEK_OFF, &token, sizeof(token)) || recvmsg(store, &msg, MSG_PEEK) < 0)
+	if (setsockopt(store, SOL_SOCKET, SO_PEEK_OFF, &store_id, sizeof(store_id)) || recvmsg(store, &msg, MSG_PEEK) < 0)
 		die("recvmsg");
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	nr_walked += (uint64_t)token;
+	nr_walked += (uint64_t)store_id;
 	nr_gets++;
 	err = bundle_get(fd, fds, ret_nr);
 	close(fd);
@@ -120,7 +120,7 @@ static double run(uint32_t nr, unsigned int times)
 	for (uint32_t i = 1; i <= nr; i++)
 		if (share_batch_add(&batch, table, i, fd))
 			exit(1);
-	if (share_batch_publish(&batch, table))
+	if (share_batch_export(&batch, table))
 		exit(1);
 	for (unsigned int time = 0; time < times; time++)
 		for (uint32_t i = 1; i <= nr; i++)

@@ -85,9 +85,9 @@ size_t usage_count_ended(int sysfs)
 	return nr_ended;
 }
 
-bool criu_restores_lazily(int token)
+bool criu_restores_lazily(int store_id)
 {
-	assert_int_equal(token, 1);
+	assert_int_equal(store_id, 1);
 	nr_asked++;
 	return true;
 }
@@ -193,7 +193,7 @@ int criu_keep_file(int fd)
 	return 1;
 }
 
-STUB(int, criu_kept_file, (int token), -EBADF)
+STUB(int, criu_kept_file, (int store_id), -EBADF)
 
 /* ---- */
 

@@ -48,42 +48,42 @@ STUB(bool, criu_is_streaming, (void), is_streaming)
 
 int criu_keep_files(const int *fds, size_t nr)
 {
-	int token, bundle = bundle_new(fds, nr);
+	int store_id, bundle = bundle_new(fds, nr);
 
 	if (bundle < 0)
 		return (fail)(bundle, "cannot keep files: %m");
 	pthread_mutex_lock(&store_lock);
 	assert_true(nr_stored < ARRAY_SIZE(store));
-	token = (int)nr_stored;
+	store_id = (int)nr_stored;
 	store[nr_stored++] = bundle;
 	pthread_mutex_unlock(&store_lock);
-	return token;
+	return store_id;
 }
 
-int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
+int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
 	int err;
 
 	pthread_mutex_lock(&store_lock);
-	err = bundle_get(store[token], fds, ret_nr);
+	err = bundle_get(store[store_id], fds, ret_nr);
 	pthread_mutex_unlock(&store_lock);
 	return err ? (fail)(err, "cannot get kept files: %m") : *ret_nr ? 0 : -EMFILE;
 }
 
 int criu_keep_file(int fd)
 {
-	int token = criu_keep_files(&fd, 1);
+	int store_id = criu_keep_files(&fd, 1);
 
 	close(fd);
-	return token;
+	return store_id;
 }
 
-int criu_kept_file(int token)
+int criu_kept_file(int store_id)
 {
 	int fds[BUNDLE_MAX], err;
 	size_t nr = 0;
 
-	err = criu_kept_files(token, fds, &nr);
+	err = criu_kept_files(store_id, fds, &nr);
 	return err ? err : fds[0];
 }
 

@@ -78,7 +78,7 @@ int gem_create_page(int fd, uint32_t *ret) { NEVER }
 int gem_map(int fd, const struct gem_mapping *mapping) { NEVER }
 int gem_make_syncobj(int fd, const struct render_syncobj *syncobj, uint32_t *ret) { NEVER }
 int gem_drop_syncobj(int fd, uint32_t handle) { NEVER }
-int criu_kept_file(int token) { NEVER }
+int criu_kept_file(int store_id) { NEVER }
 int share_table_begin(struct share_table *table, uint32_t nr) { NEVER }
 
 STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)

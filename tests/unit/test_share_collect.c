@@ -146,7 +146,7 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 int gem_export(int fd, uint32_t handle, bool read_only) { NEVER }
 int drm_count_objects(int fd, uint32_t *ret) { NEVER }
 bool task_file_has_pasid(const struct task_file *file, uint32_t pasid) { NEVER }
-int criu_kept_file(int token) { NEVER }
+int criu_kept_file(int store_id) { NEVER }
 
 /* ---- processes that all have all buffers ---- */
 

@@ -26,14 +26,14 @@ int criu_keep_files(const int *fds, size_t nr)
 	return (int)nr_kept++;
 }
 
-int criu_kept_files(int token, int fds[BUNDLE_MAX], size_t *ret_nr)
+int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
-	assert_in_range(token, 0, nr_kept - 1);
+	assert_in_range(store_id, 0, nr_kept - 1);
 	nr_asked++;
-	return bundle_get(kept[token], fds, ret_nr);
+	return bundle_get(kept[store_id], fds, ret_nr);
 }
 
-STUB(int, criu_kept_file, (int token), -EBADF)
+STUB(int, criu_kept_file, (int store_id), -EBADF)
 STUB(int, criu_keep_file, (int fd), -EBADF)
 
 /* ---- time, which naps alone make go on, and faster ---- */
@@ -85,7 +85,7 @@ static ino_t *tell(struct share_table *table, unsigned int nr)
 		inodes[i] = inode(fds[i]);
 		assert_int_equal(share_batch_add(&batch, table, i, fds[i]), 0);
 	}
-	assert_int_equal(share_batch_publish(&batch, table), 0);
+	assert_int_equal(share_batch_export(&batch, table), 0);
 	for (unsigned int i = 1; i <= nr; i++)
 		close(fds[i]);
 	free(fds);
@@ -115,7 +115,7 @@ FIXTURE_TEST(each_buffer_is_found_any_number_of_times)
 	assert_int_equal(log_errors, 0);
 }
 
-/* criu is asked once for what was published together. */
+/* criu is asked once for what was exported together. */
 FIXTURE_TEST(neighbours_are_taken_together)
 {
 	struct share_open open = { 0 };
@@ -158,7 +158,7 @@ FIXTURE_TEST(a_buffer_of_nobody_is_not_waited_for)
 {
 	struct share_table *table = *unit_state;
 
-	table->nr_published = NR_SHARERS;
+	table->nr_exported = NR_SHARERS;
 	assert_int_equal(share_table_get(*unit_state, 1), -EBADMSG);
 	assert_non_null(strstr(log_text, "has no owner"));
 }
@@ -169,7 +169,7 @@ FIXTURE_TEST(two_owners_are_refused)
 
 	free(tell(*unit_state, 1));
 	assert_int_equal(share_batch_add(&batch, *unit_state, 1, 0), 0);
-	assert_int_equal(share_batch_publish(&batch, *unit_state), -EBADMSG);
+	assert_int_equal(share_batch_export(&batch, *unit_state), -EBADMSG);
 	assert_non_null(strstr(log_text, "buffer 1 of the images has two owners"));
 }
 

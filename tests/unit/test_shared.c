@@ -30,12 +30,12 @@ int criu_keep_files(const int *fds, size_t nr)
 	return criu_keep_file(fcntl(fds[0], F_DUPFD_CLOEXEC, 0));
 }
 
-int criu_kept_file(int token)
+int criu_kept_file(int store_id)
 {
-	assert_in_range(token, 0, nr_stored - 1);
+	assert_in_range(store_id, 0, nr_stored - 1);
 	if (get_error)
 		return get_error;
-	return fcntl(store[token], F_DUPFD_CLOEXEC, 0);
+	return fcntl(store[store_id], F_DUPFD_CLOEXEC, 0);
 }
 
 STUB(pid_t, task_own_pid, (pid_t pid), pid)

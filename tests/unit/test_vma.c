@@ -45,8 +45,8 @@ static struct device_vma vma_at(uint64_t offset, uint64_t pages, uint32_t minor)
 
 /* What the halves that talk to criu and the kernel would call. */
 
-STUB(int, criu_kept_file, (int token), -1)
-STUB(int, criu_vma_file, (int token, bool stays_open), -1)
+STUB(int, criu_kept_file, (int store_id), -1)
+STUB(int, criu_vma_file, (int store_id, bool stays_open), -1)
 
 int drm_minor_is_amd(uint32_t minor)
 {
