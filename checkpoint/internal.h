@@ -83,7 +83,7 @@ void shared_free(struct shared *shared);
 int shared_note_gpu(struct shared *shared, uint32_t minor, int store_id);
 int shared_check_losses(const struct shared *shared);
 
-/* Adds the calling task before its @state is put in: so a task that is not there surely has none. 0 or -errno. */
+/* Adds the calling task before its @state is restored: so a task that is not there surely has none. 0 or -errno. */
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
 /* Adds queues to a task of which none were added. 0 or -errno. */
 int shared_add_queues(struct shared *shared, struct shared_task *task, const struct queue_record *queues, size_t nr);
@@ -180,7 +180,7 @@ int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_
 struct restored_task {
 	const struct restore *restore;
 	struct gpus gpus;	 /* {}: not chosen yet */
-	struct gpu_process *image; /* whose state is the task's; NULL: not put in yet */
+	struct gpu_process *image; /* whose state is the task's; NULL: not restored yet */
 	bool looked_for_image;	 /* before its file came */
 	struct vma_bos bos;	 /* of the image */
 	int kfd_store_id;		 /* of the file of /dev/kfd; -1 */
@@ -189,7 +189,7 @@ struct restored_task {
 	struct queue_record *queues; /* that RESTORE does not get, and those that it does beside them */
 	size_t nr_queues;
 	struct share_task share;
-	struct shared_task *noted; /* in restore->shared, once the state is put in */
+	struct shared_task *noted; /* in restore->shared, once the state is restored */
 	struct shared_keeper keeper;
 };
 
@@ -208,7 +208,7 @@ struct restore {
 	struct shared *shared;
 	struct suspend_restore *suspended; /* processes that come back suspended */
 	struct share_table *buffers; /* shared by all tasks as well */
-	struct pages_filling *contents; /* which criu's main process fills; NULL: there can be none */
+	struct pages_filling *filling; /* which criu's main process fills; NULL: there can be none */
 	double waited_seconds;	     /* for these, when all tasks were there */
 	struct restored_task task;   /* untouched in the main process: each task has a copy */
 	int resume_fd;		     /* /dev/kfd */

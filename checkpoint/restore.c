@@ -41,9 +41,9 @@ static int restore_init(struct restore *restore, bool certain)
 		return err;
 	restore->vma_fds_stay_open = criu_leaves_vma_fds_open();
 	/* Where connections are unlocked before all is resumed, tasks wait: a damaged image would be found too late to try again. */
-	restore->contents = pages_filling_new(restore->settings, topology_count_gpus(restore->machine),
+	restore->filling = pages_filling_new(restore->settings, topology_count_gpus(restore->machine),
 					      criu_running_hooks() > CRIU_HOOK_POST_FORKING && criu_restores_connections());
-	return restore->contents ? 0 : -ENOMEM;
+	return restore->filling ? 0 : -ENOMEM;
 }
 
 struct restore *restore_new(const struct settings *settings, bool certain)
@@ -68,7 +68,7 @@ void restore_free(struct restore *restore)
 {
 	if (!restore)
 		return;
-	pages_filling_free(restore->contents);
+	pages_filling_free(restore->filling);
 	restored_task_done(&restore->task);
 	topology_free(restore->machine);
 	topology_free(restore->largest);
@@ -84,8 +84,8 @@ void restore_free(struct restore *restore)
 
 void restore_forked(struct restore *restore)
 {
-	if (restore->contents)
-		pages_filling_begin(restore->contents);
+	if (restore->filling)
+		pages_filling_begin(restore->filling);
 }
 
 /* ---- resume ---- */
@@ -104,7 +104,7 @@ static int finish_restore(struct restore *restore)
 		err = tasks_end_with_tracer();
 	began = monotonic_seconds();
 	if (!err)
-		err = pages_filling_end(restore->contents);
+		err = pages_filling_end(restore->filling);
 	restore->waited_seconds = monotonic_seconds() - began;
 	if (!err)
 		err = shared_check_losses(restore->shared);
@@ -147,7 +147,7 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 		err = suspend_restore_finish(restore->suspended, pid, restore->machine);
 	if (err || ++restore->nr_resumed < shared->nr_tasks)
 		return err;
-	pages_log_tally(pages_filling_tally(restore->contents), "restored", restore->nr_resumed, "tasks waited",
+	pages_log_tally(pages_filling_tally(restore->filling), "restored", restore->nr_resumed, "tasks waited",
 			restore->waited_seconds);
 	/* All queues are there. What criu keeps would stay until it ends: claims, and memory that the tasks free. */
 	return criu_let_go();

@@ -2,7 +2,7 @@
 /*
  * What happens in a restored task. criu restores files and mappings there, which is where the kernel wants RESTORE.
  *
- * The first file chooses the task's GPUs, whichever it is. The one whose image has the state puts that in and hands its
+ * The first file chooses the task's GPUs, whichever it is. The one whose image has the state restores it and hands its
  * buffer data over to criu's main process; the last one attaches what the task shares.
  *
  * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is
@@ -77,7 +77,7 @@ static int with_flags(int fd, int flags)
 	return fail(err, "/dev/kfd cannot be opened with flags %#x: %m", flags);
 }
 
-/* ---- before the state is put in ---- */
+/* ---- before the state is restored ---- */
 
 /* Chooses the GPUs, if no file has done so before, and refuses what would not go on. */
 static int prepare_state(struct restored_task *task)
@@ -158,7 +158,7 @@ static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 
 /* ---- the state ---- */
 
-static int put_in(struct restored_task *task, int kfd)
+static int restore_state(struct restored_task *task, int kfd)
 {
 	struct kfd_state *state = &task->image->state;
 	int err = kfd >= 0 ? prepare_queues(task, state) : 0;
@@ -180,16 +180,16 @@ static int put_in(struct restored_task *task, int kfd)
  * Once: before the first device mapping, or with the state where there is none. These are the last hooks whose failure makes criu
  * undo the restore. Only where the images have an established TCP connection.
  */
-static int await_contents(struct restored_task *task)
+static int await_data(struct restored_task *task)
 {
 	if (!task->image || task->awaited)
 		return 0;
 	task->awaited = true;
-	return pages_await(task->restore->contents);
+	return pages_await(task->restore->filling);
 }
 
 /* Takes @image. Render-node fds for the kernel are open only as long as the ioctl runs. */
-static int put_state(struct restored_task *task, struct gpu_process *image)
+static int restore_image(struct restored_task *task, struct gpu_process *image)
 {
 	struct kfd_state *state = &image->state;
 	_cleanup_close_ int kfd = -1;
@@ -207,15 +207,15 @@ static int put_state(struct restored_task *task, struct gpu_process *image)
 		err = gpus_open_devices(&task->gpus, state);
 	if (err)
 		return err;
-	err = put_in(task, kfd);
+	err = restore_state(task, kfd);
 	gpus_close_devices(state);
 	if (err)
 		return err;
 	image->minors = gpus_minors(&task->gpus);
-	err = image->minors ? pages_hand_over(task->restore->contents, image) : -ENOMEM;
+	err = image->minors ? pages_hand_over(task->restore->filling, image) : -ENOMEM;
 	kfd_close_dmabufs(state);
 	if (!err && !(image->has_vmas && image->nr_vmas))
-		err = await_contents(task);
+		err = await_data(task);
 	if (!err && kfd >= 0) {
 		task->kfd_store_id = criu_keep_files(&kfd, 1);
 		err = task->kfd_store_id < 0 ? task->kfd_store_id : 0;
@@ -317,7 +317,7 @@ static int kfd_file(struct restored_task *task, int id)
 		gpu_process_free(image);
 		return fail(-EBADMSG, "the task has two images of the state of its GPUs");
 	}
-	r = no_enoent(put_state(task, image));
+	r = no_enoent(restore_image(task, image));
 	return r ? r : file_of_state(task);
 }
 
@@ -327,7 +327,7 @@ static int kfd_file(struct restored_task *task, int id)
  * A dma-buf may have a lower number than the file that brings the state of its task: others wait for that task's
  * buffers while it would wait for theirs, or for its own.
  */
-static int put_state_before_its_file(struct restored_task *task)
+static int restore_image_before_its_file(struct restored_task *task)
 {
 	int err = 0, id = task->image || task->looked_for_image ? -1 : kfd_image_next(-1);
 
@@ -337,7 +337,7 @@ static int put_state_before_its_file(struct restored_task *task)
 
 		err = kfd_image_read(id, &image);
 		if (!err && !image->extra_file && image->state.pid == (uint32_t)getpid())
-			err = put_state(task, image);
+			err = restore_image(task, image);
 		else
 			gpu_process_free(image);
 	}
@@ -351,7 +351,7 @@ static int dmabuf_file(struct restored_task *task, int id)
 
 	if (err)
 		return err;
-	err = put_state_before_its_file(task);
+	err = restore_image_before_its_file(task);
 	return no_enoent(err ? err : share_open_dmabuf(task->restore->buffers, &image));
 }
 
@@ -416,6 +416,6 @@ int restore_vma(struct restore *restore, const char *path, uint64_t start, uint6
 		return -ENOENT;
 	err = attach(task);
 	if (!err)
-		err = await_contents(task);
+		err = await_data(task);
 	return no_enoent(err ? err : vma_restore(task, path, &vma, ret_offset, ret_fd));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Contents of GPU buffers: between BOs and pages images, in both directions.
+ * Data of GPU buffers: between BOs and pages images, in both directions.
  *
  * A pages image is an 8-byte little-endian length and then the data of the BOs of one
  * GPU, back to back in the given order. Memory use depends on the options only, never on

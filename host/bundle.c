@@ -33,7 +33,7 @@ static int receive(int bundle, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_
 	return n < 0 ? (int)n : 0;
 }
 
-int bundle_get(int bundle, int ret[BUNDLE_MAX], size_t *ret_nr)
+int bundle_open(int bundle, int ret[BUNDLE_MAX], size_t *ret_nr)
 {
 	int fds[MESSAGE_FDS_MAX], err = receive(bundle, MSG_PEEK, fds, ret_nr);
 

@@ -269,7 +269,7 @@ int criu_keep_files(const int *fds, size_t nr)
 int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
 	_cleanup_close_ int bundle = stored(store_id);
-	int err = bundle < 0 ? bundle : bundle_get(bundle, fds, ret_nr);
+	int err = bundle < 0 ? bundle : bundle_open(bundle, fds, ret_nr);
 
 	if (!err && !*ret_nr)
 		err = -EMFILE; /* this process may not have more */

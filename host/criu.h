@@ -148,7 +148,7 @@ enum criu_wanted criu_inventory_wants_us(void);
 int bundle_new(const int *fds, size_t nr);
 
 /* All files in it, which the caller owns; as many as the process may have. 0 or -errno, no message. */
-int bundle_get(int bundle, int fds[BUNDLE_MAX], size_t *ret_nr);
+int bundle_open(int bundle, int fds[BUNDLE_MAX], size_t *ret_nr);
 
 /* Closes what it holds, for all who have it. 0 or -errno, no message. */
 int bundle_empty(int bundle);

@@ -18,7 +18,7 @@
 
 /* ---- names ---- */
 
-/* Of the file's number and, for contents, the user gpu id. */
+/* Of the file's number and, for buffer data, the user gpu id. */
 static const char *const formats[] = {
 	[IMAGE_KFD] = "amdgpu-kfd-%d.img",
 	[IMAGE_RENDER] = "amdgpu-renderD-%d.img",

@@ -64,7 +64,7 @@ int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state)
 			return err;
 		if (is_kfds && state->nr_records++ < i)
 			return bad_image(name, "BO %zu of the KFD comes after objects of render nodes", i);
-		if (share->kind != KFD_BO_OWN && !kfd_bo_has_contents(bo))
+		if (share->kind != KFD_BO_OWN && !kfd_bo_has_data(bo))
 			return bad_image(name, "BO %zu has kind %d, but is neither VRAM nor GTT", i, share->kind);
 		if (share->buffer && (share->kind == KFD_BO_OWN || share->kind == KFD_BO_GEM))
 			owned[nr++] = share->buffer;
@@ -88,7 +88,7 @@ void render_objects_done(struct render_objects *objects)
 }
 
 /* Copies an array into such messages. */
-#define PUT(list, messages, nr, FIELDS)                         \
+#define PACK_ALL(list, messages, nr, FIELDS)                    \
 	for (size_t i = 0; i < (nr); i++) {                     \
 		__typeof__(&(list)[i]) from = &(list)[i];       \
 		__typeof__((messages)[i]) to = (messages)[i];   \
@@ -106,9 +106,9 @@ int objects_pack(struct packing *packing, const struct render_objects *objects, 
 	msg->num_of_bos = msg->n_handles = objects->nr_handles;
 	msg->n_mappings = objects->nr_mappings;
 	msg->n_syncobjs = objects->nr_syncobjs;
-	PUT(objects->handles, msg->handles, msg->n_handles, HANDLE_FIELDS)
-	PUT(objects->mappings, msg->mappings, msg->n_mappings, MAPPING_FIELDS)
-	PUT(objects->syncobjs, msg->syncobjs, msg->n_syncobjs, SYNCOBJ_FIELDS)
+	PACK_ALL(objects->handles, msg->handles, msg->n_handles, HANDLE_FIELDS)
+	PACK_ALL(objects->mappings, msg->mappings, msg->n_mappings, MAPPING_FIELDS)
+	PACK_ALL(objects->syncobjs, msg->syncobjs, msg->n_syncobjs, SYNCOBJ_FIELDS)
 	for (size_t i = 0; i < msg->n_syncobjs; i++)
 		msg->syncobjs[i]->has_point = msg->syncobjs[i]->has_is_signalled = true;
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The ioctls of /dev/kfd, one function for each operation of the CRIU ioctl. What the kernel saves is
- * opaque here: sizes are kept, contents are never looked at.
+ * opaque here: sizes are kept, the bytes are never looked at.
  *
  * Creating an event without a page tells by which gpu id the kernel maps /dev/kfd: kernels that map by the user's id
  * refuse it.

@@ -108,7 +108,7 @@ void kfd_close_dmabufs(struct kfd_state *state);
 void kfd_state_done(struct kfd_state *state);
 
 /* Whether a BO has data, which means a dma-buf: VRAM or GTT. */
-static inline bool kfd_bo_has_contents(const struct bo *bo)
+static inline bool kfd_bo_has_data(const struct bo *bo)
 {
 	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT);
 }
@@ -118,7 +118,7 @@ static inline bool kfd_state_owns(const struct kfd_state *state, size_t i)
 {
 	const struct bo *bo = &state->bos[i];
 
-	return kfd_bo_has_contents(bo) && (bo->share.kind == KFD_BO_OWN || bo->share.kind == KFD_BO_GEM);
+	return kfd_bo_has_data(bo) && (bo->share.kind == KFD_BO_OWN || bo->share.kind == KFD_BO_GEM);
 }
 
 /* The same of the data on one GPU. */

@@ -29,7 +29,7 @@ struct reader {
 	int root_fd;
 };
 
-/* No message: some callers expect some errors. In a stranger's copy of a tree anything may be in a file's place. */
+/* No message: some callers expect some errors. In a copied tree anything may be in a file's place. */
 static int read_node_file(const struct reader *rd, const char *path, char text[SYSFS_FILE_MAX])
 {
 	_cleanup_close_ int fd = openat(rd->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

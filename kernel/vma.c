@@ -26,7 +26,7 @@ int vma_bos_sort(const struct kfd_state *state, struct vma_bos *ret)
 	if (!ret->list)
 		return -ENOMEM;
 	for (size_t i = 0; i < state->nr_bos; i++)
-		if (kfd_bo_has_contents(&state->bos[i]))
+		if (kfd_bo_has_data(&state->bos[i]))
 			ret->list[ret->nr++] = &state->bos[i];
 	qsort(ret->list, ret->nr, sizeof(*ret->list), compare_entries);
 	return 0;

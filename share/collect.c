@@ -315,7 +315,7 @@ int collect_bos(struct survey *survey)
 			};
 			int node = topology_find_gpu(process->nodes, bo->gpu_id);
 
-			if (!kfd_bo_has_contents(bo))
+			if (!kfd_bo_has_data(bo))
 				continue;
 			if (node < 0 || bo->dmabuf_fd == KFD_NO_FD)
 				return fail(-EPROTO, "pid %d: the kernel gives no dma-buf for buffer %zu of gpu %#x",

@@ -46,7 +46,7 @@ static int check_unaccounted(const struct survey *survey, const struct gpu_proce
 		const struct bo *bo = &process->state.bos[i];
 		bool is_import = !(bo->alloc_flags & ~IMPORT_FLAGS);
 
-		if (!kfd_bo_has_contents(bo) || !(is_import || can_export))
+		if (!kfd_bo_has_data(bo) || !(is_import || can_export))
 			continue;
 		return fail(-EOPNOTSUPP, "pid %d: %s a buffer of %" PRIu64 " bytes on gpu %#x, and before Linux 6.8 the "
 			    "kernel does not tell who else has it: if no other process has, KFD_SHARING_CHECK=0 dumps it; if one "

@@ -43,7 +43,7 @@ static size_t count_bos(const struct gpu_process *process, uint32_t minor, uint3
 		const struct bo *bo = &state->bos[i];
 
 		if (bo->gpu_id == topology_gpu_id(process->nodes->nodes[node]) && bo->alloc_flags & flags &&
-		    kfd_bo_has_contents(bo))
+		    kfd_bo_has_data(bo))
 			nr += fd < 0 || can_map(fd, bo->offset);
 	}
 	return nr;

@@ -90,7 +90,7 @@ int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	nr_walked += (uint64_t)store_id;
 	nr_gets++;
-	err = bundle_get(fd, fds, ret_nr);
+	err = bundle_open(fd, fds, ret_nr);
 	close(fd);
 	return err;
 }

@@ -54,7 +54,7 @@ static const struct kfd_criu_bo_bucket bos[FAKE_NR_BOS + 1] = {
 };
 /* Their numbers: with the import's, there is a gap of two. */
 static const uint32_t numbers[FAKE_NR_BOS + 1] = { 0, 1, 2, 0, 5 };
-#define NR_FILLERS 2u
+#define NR_PLACEHOLDERS 2u
 
 const struct fake_vma fake_vmas[FAKE_NR_VMAS] = {
 	{ "/dev/kfd", 0x10000, 0x12000, DOORBELL(GPU_A), DOORBELL(GPU_A) },
@@ -705,15 +705,15 @@ static bool records_are_right(const struct kfd_ioctl_criu_args *args)
 	if (!fake_setup.shares)
 		return args->num_bos == FAKE_NR_BOS && args->priv_data_size == taken.size &&
 		       !memcmp(bytes, taken.bytes, taken.size);
-	if (args->num_bos != FAKE_NR_BOS + NR_FILLERS || args->priv_data_size != taken.size - 272 + 272 * NR_FILLERS)
+	if (args->num_bos != FAKE_NR_BOS + NR_PLACEHOLDERS || args->priv_data_size != taken.size - 272 + 272 * NR_PLACEHOLDERS)
 		return false;
-	for (uint32_t i = 0; i < NR_FILLERS; i++) {
+	for (uint32_t i = 0; i < NR_PLACEHOLDERS; i++) {
 		fixture_u32(filler + 8, 3 + i);
 		if (in[FAKE_NR_BOS + i].gpu_id != GPU_A || memcmp(bytes + own + 272 * i, filler, 272))
 			return false;
 	}
 	return !memcmp(bytes, taken.bytes, own) &&
-	       !memcmp(bytes + own + 272 * NR_FILLERS, taken.bytes + own + 272, taken.size - own - 272);
+	       !memcmp(bytes + own + 272 * NR_PLACEHOLDERS, taken.bytes + own + 272, taken.size - own - 272);
 }
 
 static int restore_process(const struct kfd_ioctl_criu_args *args)
@@ -918,7 +918,7 @@ int fake_ioctl(enum fake_device device, int fd, unsigned long op, void *arg)
 
 bool fake_shares_same(int render_fd)
 {
-	return sharing.is_imported && sharing.is_mapped && sharing.nr_freed == NR_FILLERS &&
+	return sharing.is_imported && sharing.is_mapped && sharing.nr_freed == NR_PLACEHOLDERS &&
 	       fake_gem_mappings(render_fd) == 2 && fake_gem_same(files[FAKE_RENDER_FD], render_fd);
 }
 

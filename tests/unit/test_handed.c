@@ -65,7 +65,7 @@ int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 	int err;
 
 	pthread_mutex_lock(&store_lock);
-	err = bundle_get(store[store_id], fds, ret_nr);
+	err = bundle_open(store[store_id], fds, ret_nr);
 	pthread_mutex_unlock(&store_lock);
 	return err ? (fail)(err, "cannot get kept files: %m") : *ret_nr ? 0 : -EMFILE;
 }

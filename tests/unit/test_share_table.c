@@ -30,7 +30,7 @@ int criu_kept_files(int store_id, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
 	assert_in_range(store_id, 0, nr_kept - 1);
 	nr_asked++;
-	return bundle_get(kept[store_id], fds, ret_nr);
+	return bundle_open(kept[store_id], fds, ret_nr);
 }
 
 STUB(int, criu_kept_file, (int store_id), -EBADF)
