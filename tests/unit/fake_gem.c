@@ -289,7 +289,7 @@ static int new_handle(struct file *file, struct object *object, uint32_t *ret)
 	return -ENOSPC;
 }
 
-/* Small ones are fillers, which are alike. */
+/* Small ones are placeholders, which are alike. */
 static int create(struct file *file, int gpu, union drm_amdgpu_gem_create *args)
 {
 	uint64_t size = args->in.bo_size;

@@ -694,13 +694,13 @@ static bool devices_are_right(const struct kfd_criu_device_bucket *devices)
 	       (devices[0].actual_gpu_id == GPU_B) != (devices[1].actual_gpu_id == GPU_B);
 }
 
-/* Without the import, and with fillers in the gap before its number. */
+/* Without the import, and with placeholders in the gap before its number. */
 static bool records_are_right(const struct kfd_ioctl_criu_args *args)
 {
 	const uint64_t begin = 8 + 8 * FAKE_NR_GPUS, own = begin + 272 * FAKE_NR_BOS;
 	const uint8_t *bytes = (void *)(uintptr_t)args->priv_data;
 	const struct kfd_criu_bo_bucket *in = (void *)(uintptr_t)args->bos;
-	uint8_t filler[272] = { 0 };
+	uint8_t placeholder[272] = { 0 };
 
 	if (!fake_setup.shares)
 		return args->num_bos == FAKE_NR_BOS && args->priv_data_size == taken.size &&
@@ -708,8 +708,8 @@ static bool records_are_right(const struct kfd_ioctl_criu_args *args)
 	if (args->num_bos != FAKE_NR_BOS + NR_PLACEHOLDERS || args->priv_data_size != taken.size - 272 + 272 * NR_PLACEHOLDERS)
 		return false;
 	for (uint32_t i = 0; i < NR_PLACEHOLDERS; i++) {
-		fixture_u32(filler + 8, 3 + i);
-		if (in[FAKE_NR_BOS + i].gpu_id != GPU_A || memcmp(bytes + own + 272 * i, filler, 272))
+		fixture_u32(placeholder + 8, 3 + i);
+		if (in[FAKE_NR_BOS + i].gpu_id != GPU_A || memcmp(bytes + own + 272 * i, placeholder, 272))
 			return false;
 	}
 	return !memcmp(bytes, taken.bytes, own) &&
