@@ -40,11 +40,18 @@ said_all() {
 	expect_no_objects
 }
 
-# undisturbed MODEL WORDS: what it says then is in $work/undisturbed-MODEL.text
+# undisturbed MODEL WORDS: what it says then is in $work/undisturbed-MODEL.text. What another scenario of this boot has heard is
+# not said again.
 undisturbed() {
-	says "undisturbed-$1" "$1" "$2"
-	said_all
-	[ "$(words)" -eq "$2" ] || fail "undisturbed, it says \"$(tail -n 1 "$text")\": $(tail -n 1 "${text%.text}.err")"
+	local heard=/tmp/llama-$1.text
+	text=$heard
+	if [ ! -e "$heard" ] || [ "$(words)" -lt "$2" ]; then
+		says "undisturbed-$1" "$1" "$2"
+		said_all
+		[ "$(words)" -eq "$2" ] || fail "undisturbed, it says \"$(tail -n 1 "$text")\": $(tail -n 1 "${text%.text}.err")"
+		cp "$text" "$heard"
+	fi
+	cut -d ' ' -f "1-$(($2 + 1))" "$heard" >"$work/undisturbed-$1.text"
 }
 
 # expect_same_text NAME MODEL: NAME has said what the model says undisturbed, to the letter

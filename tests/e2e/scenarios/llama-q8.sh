@@ -10,8 +10,8 @@
 # shellcheck source=tests/e2e/llama.sh
 . "$top/tests/e2e/llama.sh"
 
-undisturbed Q8_0 18
-says caught Q8_0 18
+undisturbed Q8_0 15
+says caught Q8_0 15
 said 6
 dump --leave-running
 said 13

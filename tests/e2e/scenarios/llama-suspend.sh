@@ -10,16 +10,16 @@
 # shellcheck source=tests/e2e/llama.sh
 . "$top/tests/e2e/llama.sh"
 
-undisturbed Q8_0 8
-undisturbed F32 12
-says first F32 12
+undisturbed Q8_0 3
+undisturbed F32 9
+says first F32 9
 said 6
 first=("${job_pids[@]}")
 vram=$(vram_used)
 job_suspend
 expect_vram_below $((vram / 10))
 said_until=$(words)
-says second Q8_0 8
+says second Q8_0 3
 wait_until 400 no_process "${job_pids[0]}" || fail "the second one does not end: $(tail -n 1 "$text")"
 expect_same_text second Q8_0
 job_pids=("${first[@]}")
