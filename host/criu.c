@@ -192,20 +192,13 @@ int criu_image_create(const char *name)
 	return fd < 0 ? fail(fd, "image %s: cannot create: %m", name) : fd;
 }
 
-/* One would wait for its writer. */
-static bool is_named_pipe(const char *name)
-{
-	int dir = is_streaming ? -1 : criu_image_dir();
-	struct stat st;
-
-	return dir >= 0 && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISFIFO(st.st_mode);
-}
-
 int criu_image_open(const char *name)
 {
-	int fd;
+	int fd, dir = is_streaming ? -1 : criu_image_dir();
+	struct stat st;
 
-	if (is_named_pipe(name))
+	/* It would wait for its writer. */
+	if (dir >= 0 && !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISFIFO(st.st_mode))
 		return fail(-EINVAL, "image %s: is a named pipe", name);
 	fd = open_image(name, O_RDONLY, O_RDONLY);
 	return fd < 0 && fd != -ENOENT ? fail(fd, "image %s: cannot open: %m", name) : fd;

@@ -38,23 +38,19 @@ int kfd_image_next(int after)
 	return image_next(IMAGE_KFD, after);
 }
 
-static void remove_image(int dir, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
-		return;
-	if (unlinkat(dir, name, 0) && errno != ENOENT)
-		pr_warn("image %s stays in the directory: %s\n", name, strerror(errno));
-}
-
 void image_remove_all(void)
 {
 	_cleanup_closedir_ DIR *entries = open_image_dir();
+	int dir = entries ? dirfd(entries) : -1;
 	struct image_name name;
 	struct dirent *entry;
+	struct stat st;
 
-	while (entries && (entry = readdir(entries)))
-		if (image_name_parse(entry->d_name, &name))
-			remove_image(dirfd(entries), entry->d_name);
+	while (entries && (entry = readdir(entries))) {
+		if (!image_name_parse(entry->d_name, &name) || fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
+			continue;
+		if (unlinkat(dir, entry->d_name, 0) && errno != ENOENT)
+			pr_warn("image %s stays in the directory: %s\n", entry->d_name, strerror(errno));
+	}
 }

@@ -71,20 +71,9 @@ int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
 
 /* ---- files ---- */
 
-static int write_payload(int fd, const struct image_payload *payload)
-{
-	uint8_t prefix[LENGTH_PREFIX_BYTES];
-	int err;
-
-	length_prefix_put(prefix, payload->size);
-	err = write_all(fd, prefix, sizeof(prefix));
-	if (err)
-		return err;
-	return write_all(fd, payload->data, payload->size);
-}
-
 int image_file_write(enum image_kind kind, int id, struct image_payload *payload)
 {
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	int fd, err;
 
 	image_name_make(kind, id, 0, payload->name);
@@ -95,7 +84,10 @@ int image_file_write(enum image_kind kind, int id, struct image_payload *payload
 	fd = criu_image_create(payload->name);
 	if (fd < 0)
 		return fd;
-	err = write_payload(fd, payload);
+	length_prefix_put(prefix, payload->size);
+	err = write_all(fd, prefix, sizeof(prefix));
+	if (!err)
+		err = write_all(fd, payload->data, payload->size);
 	if (close(fd) && !err)
 		err = -errno;
 	if (err)
@@ -108,11 +100,18 @@ static int fail_read(const char *name, int err)
 	return err == -ENODATA ? bad_image(name, "is truncated") : fail(err, "image %s: cannot read: %m", name);
 }
 
-/* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
-static int check_length(const char *name, int fd, uint64_t size)
+int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
 {
+	_cleanup_free_ uint8_t *payload = NULL;
+	uint8_t prefix[LENGTH_PREFIX_BYTES];
 	struct stat st;
+	uint64_t size;
+	int err = read_all(fd, prefix, sizeof(prefix));
 
+	if (err)
+		return fail_read(name, err);
+	size = length_prefix_get(prefix);
+	/* A prefix beyond the file is refused before memory is taken for it; a pipe has no size. */
 	if (size > MAX_PAYLOAD)
 		return bad_image(name, "claims %" PRIu64 " bytes", size);
 	if (fstat(fd, &st))
@@ -120,22 +119,6 @@ static int check_length(const char *name, int fd, uint64_t size)
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size + sizeof(size))
 		return bad_image(name, "is truncated: its header says %" PRIu64 " bytes, and %lld follow", size,
 				 (long long)st.st_size - (long long)sizeof(size));
-	return 0;
-}
-
-int image_payload_read(const char *name, int fd, uint8_t **ret, size_t *ret_size)
-{
-	_cleanup_free_ uint8_t *payload = NULL;
-	uint8_t prefix[LENGTH_PREFIX_BYTES];
-	uint64_t size;
-	int err = read_all(fd, prefix, sizeof(prefix));
-
-	if (err)
-		return fail_read(name, err);
-	size = length_prefix_get(prefix);
-	err = check_length(name, fd, size);
-	if (err)
-		return err;
 	payload = malloc(size + 1);
 	err = payload ? read_all(fd, payload, size) : -ENOMEM;
 	if (err)

@@ -243,21 +243,17 @@ static int exchange_state(int fd, enum kfd_criu_op op, struct kfd_state *state)
 	return 0;
 }
 
-static int allocate_state(struct kfd_state *state)
-{
-	state->devices = calloc(state->nr_devices, sizeof(*state->devices));
-	state->bos = kfd_bos_new(state->nr_bos);
-	state->priv_data = calloc(1, state->priv_size);
-	return state->devices && state->bos && state->priv_data ? 0 : -ENOMEM;
-}
-
 /* With the counts in *state. No message. */
 static int take_state(int fd, struct kfd_state *state)
 {
-	int err = allocate_state(state);
+	int err;
 
-	if (!err)
-		err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
+	state->devices = calloc(state->nr_devices, sizeof(*state->devices));
+	state->bos = kfd_bos_new(state->nr_bos);
+	state->priv_data = calloc(1, state->priv_size);
+	if (!state->devices || !state->bos || !state->priv_data)
+		return -ENOMEM;
+	err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
 	return err ? err : records_read(state, state->nr_devices);
 }
 

@@ -23,12 +23,6 @@ enum stack stack_of(const struct queue_record *record, const struct topology_nod
 		       STACK_EMPTY : STACK_LOST;
 }
 
-/* Of one XCC; a size that is nonsense becomes none, also for the GPU. */
-static uint32_t stack_size(const struct queue_record *record)
-{
-	return record->mqd_stack_size <= MAX_STACK && record->nr_mqds <= MAX_XCCS ? record->mqd_stack_size : 0;
-}
-
 int stacks_add(struct kfd_state *state, const struct topology *nodes, const struct driver_release *driver, bool at_restore)
 {
 	bool elsewhere_too = at_restore && driver_checks_queues(driver);
@@ -40,7 +34,9 @@ int stacks_add(struct kfd_state *state, const struct topology *nodes, const stru
 		int node = topology_find_gpu(nodes, queue->gpu_id);
 		enum stack stack = node < 0 ? STACK_SAVED : stack_of(queue, nodes->nodes[node]);
 		bool is_lost = at_restore && stack == STACK_LOST;
-		uint32_t one = stack_size(queue), size = one * queue->nr_mqds;
+		/* Of one XCC; a size that is nonsense becomes none, also for the GPU. */
+		bool is_sane = queue->mqd_stack_size <= MAX_STACK && queue->nr_mqds <= MAX_XCCS;
+		uint32_t one = is_sane ? queue->mqd_stack_size : 0, size = one * queue->nr_mqds;
 
 		if (stack != STACK_EMPTY && !is_lost && !(elsewhere_too && stack == STACK_ELSEWHERE))
 			continue;
