@@ -71,7 +71,7 @@ is_suspended() {
 sleeps() {
 	tells "$1" sleep
 	wait_until 60 is_suspended "$1" || fail "$turn: worker $1 is not suspended: $(<"$work/tool.out"); $(tail -n 2 "$work/err-$1")"
-	expect_vram_below $((idle + vram / 10))
+	expect_vram_below $((idle + vram / 5))
 }
 
 # wakes N: as the backend's text says
