@@ -2,7 +2,6 @@
 """Two workers take turns by docs/examples/vllm, 20 times: vLLM and the command are stand-ins, the processes are real.
 
 A worker answers its engine over pipes. The command stops and continues it by signals, as the GPU is none.
-"worker COMMAND..." is one of them, which has started that command (tests/e2e/scenarios/llama-turns.sh).
 """
 import configparser
 import importlib
@@ -55,8 +54,6 @@ def load():
 
 def work():
     """A worker: one answer for each line."""
-    if sys.argv[2:]:
-        subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     backend = load()()
     tokens = 0
     for line in sys.stdin:
@@ -138,7 +135,7 @@ def main():
             worker.process.wait()
 
 
-if sys.argv[1:2] == ["worker"]:
+if sys.argv[1:] == ["worker"]:
     work()
 else:
     main()

@@ -40,24 +40,6 @@ ends_right "$home/high"
 rm "$home/high"
 comes_back "$generation"
 
-# Suspended when it is told to go: it is dumped as it is, is suspended when it starts again, and goes on with a resume.
-is_suspended() {
-	tool_run state "${job_pids[0]}" && grep -q ': suspended' "$work/tool.out"
-}
-job_suspend
-generation=$(state_get "$job" generation)
-scancel --batch --signal=USR1 "$low"
-wait_until 120 no_process "${job_pids[0]}" || fail "the suspended job was told to go and stays: $(tail -n 3 "$work/slurm-$low.out")"
-expect_job "$low" PENDING
-expect_no_objects
-states_blank
-scontrol update "job=$low" starttime=now
-wait_until 240 is_suspended || fail "the job is not suspended again: $(<"$work/tool.out") $(tail -n 3 "$work/slurm-$low.out")"
-job_resume
-wait_until 60 states_written || fail "the resumed job does not compute: $(tail -n 3 "$work/slurm-$low.out")"
-wait_until 60 state_above "$job" generation "$generation" || fail "the job has lost what it had computed"
-expect_right
-
 # Told to go by its user; its GPU is another's when it starts again.
 minor=$(render_minors "${job_pids[0]}")
 generation=$(state_get "$job" generation)
