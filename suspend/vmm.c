@@ -268,9 +268,18 @@ static int close_imported(const struct render_file *file, const struct suspend_h
 	return got == handle->handle ? close_handle(file, handle) : gem_close(file->fd, got);
 }
 
+/* To import an object whose handle is not there would create one: a killed command would leave it under another number. */
 static int close_all_imported(struct render_file *file)
 {
-	return for_each_freed(file, close_imported);
+	_cleanup_free_ struct gem_entry *there = NULL;
+	size_t nr = 0;
+	int err = gem_list(file->fd, &there, &nr);
+
+	for (size_t i = 0; !err && nr && i < file->nr; i++)
+		if (is_freed(file->process, &file->handles[i]) &&
+		    bsearch(&file->handles[i].handle, there, nr, sizeof(*there), compare_u32))
+			err = close_imported(file, &file->handles[i]);
+	return err;
 }
 
 int vmm_close_imported(struct process *process)
