@@ -199,7 +199,7 @@ static int wait_for_thread(const struct inject *inject, int *status)
 }
 
 /* Runs it up to the beginning or the end of a call. Meanwhile it may report that its process is stopped. */
-static int run_to_call(const struct inject *inject)
+static int run_to_call(struct inject *inject)
 {
 	pid_t tid = inject->tid;
 	int signal = 0, status;
@@ -216,6 +216,7 @@ static int run_to_call(const struct inject *inject)
 		signal = event ? 0 : WSTOPSIG(status);
 		if ((signal & ~0x80) == SIGTRAP)
 			return 0;
+		inject->nr_stops += signal == SIGSTOP;
 		if (signal && signal != SIGSTOP)
 			return fail(-EIO, "task %d: an injected call ends in signal %d", tid, signal);
 	}

@@ -28,6 +28,7 @@ struct inject {
 	uint64_t memory;      /* address of INJECT_MEMORY bytes in the task, for arguments; 0: none */
 	bool is_changed;      /* the thread is not as @own says: inject_end() restores that */
 	bool is_lost;	      /* a call was not made, or did not return, or its memory is out of reach: no more can follow */
+	unsigned int nr_stops; /* how often the thread has taken SIGSTOP in its calls */
 	/* For the caller, after inject_look(): asked each INJECT_ASK_SECONDS in which a call does not come back. */
 	void (*ask)(void *arg);
 	void *arg;

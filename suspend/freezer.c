@@ -204,6 +204,49 @@ static void note_continued(struct process *process)
 	process->head.was_stopped = process->head.was_stopped && hold_is_stopped(&process->hold);
 }
 
+static unsigned int count_stops(const struct process *process)
+{
+	return process->inject.nr_stops + proc_has_pending(process->head.pid, SIGSTOP);
+}
+
+/*
+ * A process that others stop meanwhile stays stopped. The kernel keeps one SIGSTOP at a time: one that is sent between
+ * ours and the first call that takes it is not seen.
+ */
+static void note_stopped_by_others(struct process *process)
+{
+	unsigned int nr = count_stops(process);
+
+	if (nr > process->nr_stops && !proc_has_pending(process->head.pid, SIGCONT))
+		process->head.was_stopped = process->hold.was_stopped = true;
+	process->nr_stops = nr;
+}
+
+/* What others do is not seen any more when SIGSTOP is sent. */
+static void note_signals(struct process *process)
+{
+	note_continued(process);
+	note_stopped_by_others(process);
+}
+
+static int stop_by_signal(struct process *process)
+{
+	bool was_stopped;
+	int err;
+
+	note_signals(process);
+	process->head.is_stopped = true;
+	was_stopped = process->head.was_stopped;
+	err = record_write(process);
+	note_signals(process); /* to write takes a while */
+	if (!err && process->head.was_stopped != was_stopped)
+		err = record_write(process);
+	if (!err && kill(process->head.pid, SIGSTOP))
+		err = fail(-errno, "pid %d: cannot be stopped: %m", process->head.pid);
+	process->nr_stops = count_stops(process);
+	return err;
+}
+
 static int stop(struct batch *batch, struct process *process)
 {
 	/* Those above a process with one thread may stop themselves when it is. */
@@ -213,13 +256,7 @@ static int stop(struct batch *batch, struct process *process)
 	for (; !err && above > 1; above = process_parent(above))
 		if (task_state(above) != 'T')
 			err = array_add(batch->parents, batch->nr_parents, above);
-	note_continued(process); /* SIGSTOP makes that unseen */
-	process->head.is_stopped = true;
-	if (!err)
-		err = record_write(process);
-	if (!err && kill(process->head.pid, SIGSTOP))
-		err = fail(-errno, "pid %d: cannot be stopped: %m", process->head.pid);
-	return err;
+	return err ? err : stop_by_signal(process);
 }
 
 static void continue_process(struct process *process)
@@ -227,7 +264,7 @@ static void continue_process(struct process *process)
 	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
 	pid_t pid = process->head.pid;
 
-	note_continued(process);
+	note_signals(process);
 	if (process->head.is_stopped && !process->head.was_stopped) {
 		uint64_t pending = proc_status(pid, "ShdPnd", 16);
 
@@ -283,16 +320,22 @@ static void thaw_late(void *arg)
 void freezer_note_stopped(struct process *process)
 {
 	/* Else it is as it was left: with SIGSTOP, which nobody needs to have taken back. */
-	if (process->head.is_stopped)
+	if (process->head.is_stopped) {
 		note_continued(process);
-	else
+		process->nr_stops = count_stops(process);
+	} else {
 		process->head.was_stopped = hold_is_stopped(&process->hold);
+		process->nr_stops = process->inject.nr_stops;
+		note_stopped_by_others(process);
+	}
 }
 
 int freezer_look_at_thread(struct batch *batch, struct process *process)
 {
+	unsigned int nr_stops = process->inject.nr_stops;
 	int err = inject_look(process->head.pid, process->head.kfd_number, &process->inject);
 
+	process->inject.nr_stops = nr_stops;
 	process->inject.ask = thaw_late;
 	process->inject.arg = batch;
 	return err;
@@ -358,10 +401,7 @@ int freezer_change_to_signal(struct process *process)
 	if (err)
 		return err;
 	freezer_note_stopped(process);
-	head->is_stopped = true;
-	err = record_write(process);
-	if (!err && kill(head->pid, SIGSTOP))
-		err = fail(-errno, "pid %d: cannot be stopped: %m", head->pid);
+	err = stop_by_signal(process);
 	if (!err && !leave_own_cgroup(head))
 		err = fail(-ESRCH, "pid %d: has ended", head->pid);
 	if (!err)

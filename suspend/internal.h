@@ -99,6 +99,7 @@ struct process {
 	struct suspend_mapping *mappings;
 	/* What this call knows of it. */
 	struct hold hold;
+	unsigned int nr_stops; /* SIGSTOPs that it has taken, or is about to, and that are known (freezer.c) */
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
 	bool was_alive, has_ended; /* when its record was read */
 	bool has_freed;	      /* some buffer was freed, or was about to be */

@@ -89,6 +89,7 @@ static struct model {
 	bool ends_unheld;   /* before it is seized */
 	unsigned int exits; /* so many questions later it has ended */
 	bool is_continued;				 /* while it is held */
+	bool has_stop_pending;				 /* SIGSTOP that it has not taken */
 	unsigned int freezes_at, freezes_own;		 /* an engine, in the n-th call; 0: never */
 	unsigned int nr_asked;
 	unsigned int pauses, copies, nr_saved;
@@ -107,6 +108,8 @@ static struct run {
 	int nr;
 	unsigned int nr_points, die_at, fail_at, nr_holds;
 	unsigned int kill_at; /* the second process is killed */
+	unsigned int continue_at, stop_at; /* others send the first one SIGCONT or SIGSTOP */
+	bool is_merged;			   /* a SIGSTOP was pending already */
 	bool no_room;
 	bool is_container; /* the command sees a pid namespace alone */
 	bool is_slow; /* copies take 30 s */
@@ -241,10 +244,25 @@ static void die(void)
 	kill(getpid(), SIGKILL);
 }
 
+/* Both have their effect at once, and wait for the process to take them. */
+static void be_signalled(void)
+{
+	if (now->nr_points == now->continue_at) {
+		models[0].stopped = models[0].has_stop_pending = false;
+		models[0].is_continued = true;
+	}
+	if (now->nr_points == now->stop_at) {
+		now->is_merged = models[0].has_stop_pending;
+		models[0].stopped = models[0].has_stop_pending = true;
+		models[0].is_continued = false;
+	}
+}
+
 /* 0, or an error that the call is to return instead of doing anything. */
 static int point(void)
 {
 	now->nr_points++;
+	be_signalled();
 	if (now->nr_points == now->die_at)
 		die();
 	if (now->kill_at && now->nr_points >= now->kill_at && !models[1].is_killed) {
@@ -259,6 +277,7 @@ static void done(void)
 {
 	if (++now->nr_points == now->die_at)
 		die();
+	be_signalled();
 }
 
 /* Of a call for a process. */
@@ -454,6 +473,9 @@ int __wrap_kill(pid_t pid, int signal)
 		return __real_kill(pid, signal);
 	select_pid(pid);
 	model->stopped = signal == SIGSTOP;
+	/* Each takes back the other. */
+	model->has_stop_pending = model->stopped;
+	model->is_continued = model->is_continued && !model->stopped;
 	models->is_parent_stopped |= model->stopped && model->parent_looks;
 	if (!is_held() && !is_whole(&why))
 		say_wrong("the process is let go without its %s", why);
@@ -1006,10 +1028,17 @@ bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 	return model->in_call;
 }
 
+static void take_stop(struct inject *inject)
+{
+	inject->nr_stops += model->has_stop_pending;
+	model->has_stop_pending = false;
+}
+
 int inject_begin(struct inject *inject)
 {
 	select_pid(inject->tid);
 	POINT();
+	take_stop(inject);
 	if (!model->stopped || !model->held)
 		say_wrong("calls are injected into a process that would run when the command dies");
 	if (model->is_in_own && model->frozen[2])
@@ -1104,9 +1133,11 @@ static int begin_call(struct inject *inject)
 
 	inject->is_lost |= !err && model->is_killed;
 	err = inject->is_lost ? -ESRCH : err;
-	if (!err)
-		make_call(inject);
-	return err;
+	if (err)
+		return err;
+	take_stop(inject);
+	make_call(inject);
+	return 0;
 }
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
@@ -1288,7 +1319,8 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	f = tmpfile();
 	assert_non_null(f);
 	if (strstr(path, "/status")) {
-		fprintf(f, "Name:\tjob\nTracerPid:\t%d\n", model->is_traced);
+		fprintf(f, "Name:\tjob\nTracerPid:\t%d\nShdPnd:\t%016x\n", model->is_traced,
+			model->has_stop_pending ? 1u << (SIGSTOP - 1) : 0);
 		rewind(f);
 		return f;
 	}
@@ -2100,6 +2132,23 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 	}
 }
 
+/* Handles are not there yet when what was allocated is freed again. */
+TEST(a_resume_without_room_that_dies_anywhere_loses_nothing)
+{
+	for (unsigned int at = 1, died = 1; died; at++) {
+		uint64_t room;
+
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		room = model->room;
+		model->room = 20 * PAGE;
+		model->is_room_unknown = true;
+		died = run(resume_once, at, 0) < 0;
+		models[0].room += room - 20 * PAGE;
+		complete(at);
+	}
+}
+
 static int resume_waiting(void)
 {
 	struct suspend_result result = { 0 };
@@ -2431,6 +2480,71 @@ TEST(what_a_signal_has_stopped_is_stopped_until_it_is_continued)
 	assert_true(may_run());
 	assert_int_equal(run(resume_once, 0, 0), 0);
 	expect_nothing_wrong(0);
+}
+
+/* Whoever has stopped it continues it while it is suspended: else follow waits for another SIGCONT for ever. */
+TEST(what_is_continued_at_any_point_of_a_suspend_is_not_stopped_by_it)
+{
+	by_stop = true;
+	for (unsigned int at = 1, nr = 1; at <= nr; at++) {
+		make_process();
+		model->stopped = true;
+		now->continue_at = at;
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		nr = now->nr_points;
+		now->continue_at = 0;
+		if (models[0].stopped)
+			fail_msg("point %u of %u: SIGCONT is lost", at, nr);
+		models[0].is_continued = false;
+		assert_int_equal(run(resume_once, 0, 0), 0);
+	}
+	by_stop = false;
+}
+
+/* And stops it again while it is resumed; but the kernel keeps one SIGSTOP at a time. */
+TEST(what_is_stopped_at_any_point_of_a_resume_is_stopped_after_it)
+{
+	unsigned int nr_merged = 0, nr = 1;
+
+	for (unsigned int at = 1; at <= nr; at++) {
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		now->stop_at = at;
+		now->is_merged = false;
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		nr = now->nr_points;
+		now->stop_at = 0;
+		nr_merged += now->is_merged;
+		if (!models[0].stopped && !now->is_merged)
+			fail_msg("point %u of %u: SIGSTOP is lost", at, nr);
+	}
+	assert_true(nr_merged < nr / 4);
+}
+
+/* Or while a resume finds no room, as each try of follow. */
+TEST(what_is_stopped_at_any_point_of_a_resume_without_room_is_stopped_after_it)
+{
+	unsigned int nr_merged = 0, nr = 1;
+
+	for (unsigned int at = 1; at <= nr; at++) {
+		bool was_stopped;
+
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		model->room = PAGE;
+		now->stop_at = at;
+		now->is_merged = false;
+		assert_int_equal(run(resume_once, 0, 0), 1);
+		nr = now->nr_points;
+		now->stop_at = 0;
+		was_stopped = models[0].stopped;
+		model->room = 1 << 20;
+		assert_int_equal(run(resume_once, 0, 0), 0);
+		nr_merged += now->is_merged;
+		if (!was_stopped && !now->is_merged)
+			fail_msg("point %u of %u: SIGSTOP is lost", at, nr);
+	}
+	assert_true(nr_merged <= nr / 2);
 }
 
 /* Else SIGCONT would let it run without its memory. */
