@@ -117,7 +117,7 @@ static void wait_for_room(const struct match_process *process, const struct matc
 	match_map_free(map);
 }
 
-/* @later: with room for what a resume allocates, for which it does not wait. */
+/* @later: on idle GPUs with room for what a resume allocates, for which it does not wait. */
 static int choose(const struct match_process *process, struct match_candidates *candidates, bool later,
 		  struct match_map **ret)
 {
@@ -167,6 +167,9 @@ static int choose(const struct match_process *process, struct match_candidates *
 		if (minor >= 0 && !reason[0] && topology_find_minor(saved, (uint32_t)minor) < 0)
 			snprintf(reason, sizeof(candidates->reason[i]), "another process uses it in place of renderD%d", minor);
 		unusable[i] = reason[0] ? reason : NULL;
+		/* A preference does not lead to a GPU on which others may have an SDMA queue of the same number. */
+		if (later && !unusable[i] && candidates->usage[i].has_queues)
+			unusable[i] = "others use it";
 	}
 	options.nr_followed = options.nr_pairs - nr_named;
 	options.pairs = pairs;

@@ -596,7 +596,7 @@ FIXTURE_TEST(match_takes_a_full_gpu_where_no_memory_is_needed)
 	assert_pair(0, 0xa0, 0xb0);
 }
 
-/* A suspended process has little, and its resume needs more: GPUs with room for both come first, also busy ones. */
+/* A suspended process has little, and its resume needs more: idle GPUs with room for both come first. */
 FIXTURE_TEST(match_prefers_gpus_with_room_for_a_resume)
 {
 	struct match_process process = { .options = &options, .choices = &choices };
@@ -614,6 +614,9 @@ FIXTURE_TEST(match_prefers_gpus_with_room_for_a_resume)
 	assert_int_equal(choose(&process), 0);
 	assert_pair(0, 0xa0, 0xb0);
 	candidates.usage[GPU + 1] = (struct gpu_usage){ .has_queues = true, .vram_known = true, .vram_free = 11 * GIB };
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	candidates.usage[GPU + 1].has_queues = false;
 	assert_int_equal(choose(&process), 0);
 	assert_pair(0, 0xa0, 0xb1);
 	/* Two such processes of one job: the GPU becomes the same one in both. */
