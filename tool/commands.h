@@ -15,7 +15,7 @@ struct arguments {
 	int pid;		/* instead, of check and resume */
 	int *pids;		/* of suspend, resume and state, which take several */
 	size_t nr_pids;
-	const char *dir;	/* suspend, checkpoint, follow: where contents go; NULL: into memory */
+	const char *dir;	/* suspend, checkpoint, follow: where buffer data go; NULL: into memory */
 	const char *cgroup;	/* likewise: all processes below that directory; NULL: not said */
 	const char *wait;	/* resume, restore, state: seconds; NULL: not said */
 	const char *timeout;	/* suspend, lock, checkpoint: likewise */

@@ -221,9 +221,9 @@ int images_status(const struct images *images)
 	return status;
 }
 
-struct contents contents_of(const struct kfd_state *state, uint32_t gpu_id)
+struct buffer_data buffer_data_of(const struct kfd_state *state, uint32_t gpu_id)
 {
-	struct contents sum = { 0 };
+	struct buffer_data sum = { 0 };
 
 	for (size_t i = 0; i < state->nr_bos; i++) {
 		if (!kfd_state_owns_on(state, i, gpu_id))

@@ -13,7 +13,7 @@
 
 /* More is refused: far above what a job has, and it bounds what is read of a stranger's directory. */
 #define IMAGES_MAX_FILES   16384
-/* Of all files but contents together: 272 bytes of state for each of a million BOs, and room. */
+/* Of all files but buffer data together: 272 bytes of state for each of a million BOs, and room. */
 #define IMAGES_MAX_PAYLOAD (1ull << 30)
 
 struct image_file {
@@ -38,7 +38,7 @@ struct images {
 	struct image_file *files; /* by id, kind and GPU */
 	size_t nr;
 	char *place;		  /* directory of the images within an archive */
-	uint64_t payload_bytes;	  /* of all files but contents */
+	uint64_t payload_bytes;	  /* of all files but buffer data */
 	int settings, criu_files; /* SETTINGS_IMAGE_CONF and IMAGES_CRIU_FILES: fds at their start; -ENOENT; other -errno */
 };
 
@@ -102,17 +102,17 @@ static inline bool image_is_process(const struct image_file *file)
 	return file->kfd && !file->kfd->extra_file;
 }
 
-/* The files of this kind are messages that belong to a file of criu's, not contents. */
+/* The files of this kind are messages that belong to a file of criu's, not buffer data. */
 static inline bool image_kind_is_read(enum image_kind kind)
 {
 	return kind == IMAGE_KFD || kind == IMAGE_RENDER || kind == IMAGE_DMABUF;
 }
 
-/* The buffers on a GPU whose contents are the process' own. Their sum has no overflow in any image that was read. */
-struct contents {
+/* The buffers on a GPU whose data are the process' own. Their sum has no overflow in any image that was read. */
+struct buffer_data {
 	size_t nr, nr_without; /* buffers; those without a checksum */
 	uint64_t bytes;
 };
-struct contents contents_of(const struct kfd_state *state, uint32_t gpu_id);
+struct buffer_data buffer_data_of(const struct kfd_state *state, uint32_t gpu_id);
 
 #endif

@@ -104,7 +104,7 @@ static void print_gpu(const struct images *images, const struct image_file *file
 	};
 	const struct kfd_state *state = &file->kfd->state;
 	uint32_t gpu_id = topology_gpu_id(node), before = 0;
-	struct contents contents = contents_of(state, gpu_id);
+	struct buffer_data data = buffer_data_of(state, gpu_id);
 	const struct image_file *pages = images_find(images, IMAGE_PAGES, file->is.id, gpu_id);
 	char text[NODE_TEXT_MAX], product[PRODUCT_TEXT_MAX];
 
@@ -129,10 +129,10 @@ static void print_gpu(const struct images *images, const struct image_file *file
 		print_null("unique_id");
 	print_queues("\n    queues     compute ", file->kfd, gpu_id);
 	print_object("contents");
-	print_bytes("content_bytes", "\n    data       ", contents.bytes);
-	print_number("buffers_number", NULL, contents.nr);
+	print_bytes("content_bytes", "\n    data       ", data.bytes);
+	print_number("buffers_number", NULL, data.nr);
 	print_string("file", " in ", pages ? pages->name : NULL);
-	print_text("%s\n", !pages && contents.nr ? ", and their file is missing" : "");
+	print_text("%s\n", !pages && data.nr ? ", and their file is missing" : "");
 	print_end();
 	print_array("buffers");
 	/* A buffer is of the first kind whose flag it has. */

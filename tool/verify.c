@@ -28,8 +28,8 @@ struct verify {
 	struct images *images;
 	bool knows_files;	/* criu's list of files was there */
 	size_t nr_images, nr_image_checksums;
-	size_t nr_buffers, nr_without; /* with contents; that have no checksum */
-	uint64_t needed_bytes;	       /* of contents */
+	size_t nr_buffers, nr_without; /* with data; that have no checksum */
+	uint64_t needed_bytes;	       /* of buffer data */
 	/* What threads change: */
 	pthread_mutex_t lock; /* of what is printed and counted */
 	size_t nr_checksums;  /* that were compared */
@@ -147,13 +147,13 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 
 static int check_pages(struct verify *v, struct image_file *pages, const struct kfd_state *state, struct member *member)
 {
-	struct contents contents = contents_of(state, pages->is.gpu_id);
-	uint64_t needed = LENGTH_PREFIX_BYTES + contents.bytes;
+	struct buffer_data data = buffer_data_of(state, pages->is.gpu_id);
+	uint64_t needed = LENGTH_PREFIX_BYTES + data.bytes;
 	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
 	uint32_t crc;
 	int err;
 
-	if (contents.bytes > CONTENT_MAX_BYTES) /* which was said of its process */
+	if (data.bytes > CONTENT_MAX_BYTES) /* which was said of its process */
 		return 0;
 	err = read_bytes(v, member, sizeof(prefix), prefix, &crc);
 	if (err)
@@ -165,7 +165,7 @@ static int check_pages(struct verify *v, struct image_file *pages, const struct 
 	return 0;
 }
 
-/* The state of the process whose contents are in the file; NULL: nothing is to be read. */
+/* The state of the process whose buffer data are in the file; NULL: nothing is to be read. */
 static const struct kfd_state *state_of_pages(const struct verify *v, const struct image_file *pages)
 {
 	bool is_freed = pages->is.kind == IMAGE_FREED;
@@ -235,7 +235,7 @@ static uint64_t read_so_far(void *arg)
 }
 
 /* An archive that cannot be read to its end is not good. */
-static void check_contents(struct verify *v)
+static void check_buffer_data(struct verify *v)
 {
 	_cleanup_(progress_stop) struct progress_line *progress = NULL;
 
@@ -256,17 +256,17 @@ static void check_contents(struct verify *v)
 static void verify_data(struct verify *v, const struct image_file *process, enum image_kind kind,
 			const struct kfd_state *state, uint32_t gpu_id)
 {
-	struct contents contents = contents_of(state, gpu_id);
+	struct buffer_data data = buffer_data_of(state, gpu_id);
 	char name[IMAGE_NAME_MAX];
 
-	v->nr_buffers += contents.nr;
-	v->nr_without += contents.nr_without;
-	v->needed_bytes += contents.bytes;
+	v->nr_buffers += data.nr;
+	v->nr_without += data.nr_without;
+	v->needed_bytes += data.bytes;
 	image_name_make(kind, process->is.id, gpu_id, name);
-	if (contents.bytes > CONTENT_MAX_BYTES)
+	if (data.bytes > CONTENT_MAX_BYTES)
 		damaged(v, process->name, "has buffers of gpu %#x that are together larger than a file can be", gpu_id);
-	else if (contents.nr && !images_find(v->images, kind, process->is.id, gpu_id))
-		damaged(v, process->name, "the file %s with the data of %zu buffers is missing", name, contents.nr);
+	else if (data.nr && !images_find(v->images, kind, process->is.id, gpu_id))
+		damaged(v, process->name, "the file %s with the data of %zu buffers is missing", name, data.nr);
 }
 
 static void verify_image(struct verify *v, const struct image_file *file)
@@ -450,7 +450,7 @@ int command_verify(const struct arguments *arguments)
 		verify_file(&v, &images.files[i]);
 	check_sharing(&v);
 	check_criu_files(&v);
-	check_contents(&v);
+	check_buffer_data(&v);
 	print_end();
 	print_number("images_number", "images: ", v.nr_images);
 	print_number("image_checksums", ", with a correct checksum: ", v.nr_image_checksums);

@@ -48,7 +48,7 @@ struct mapping {
 
 struct file {
 	struct object *handles[MAX_HANDLE + 1];
-	bool is_filler[MAX_HANDLE + 1];
+	bool is_placeholder[MAX_HANDLE + 1];
 	uint64_t alignments[MAX_HANDLE + 1]; /* of those */
 	bool has_syncobj[MAX_SYNCOBJ + 1];
 	uint64_t points[MAX_SYNCOBJ + 1];
@@ -211,7 +211,7 @@ bool fake_gem_same(int fd_a, int fd_b)
 	for (int i = 1; i <= MAX_HANDLE; i++) {
 		const struct object *x = a->handles[i], *y = b->handles[i];
 
-		if (!x != !y || b->is_filler[i])
+		if (!x != !y || b->is_placeholder[i])
 			return false;
 		if (x && (x == y || x->size != y->size || x->metadata_size != y->metadata_size ||
 			  memcmp(x->metadata, y->metadata, x->metadata_size)))
@@ -274,7 +274,7 @@ int fake_gem_references(int memfd)
 static int new_handle(struct file *file, struct object *object, uint32_t *ret)
 {
 	for (uint32_t i = 1; i <= MAX_HANDLE; i++)
-		if (file->handles[i] == object && !file->is_filler[i]) {
+		if (file->handles[i] == object && !file->is_placeholder[i]) {
 			*ret = i;
 			return 0;
 		}
@@ -282,7 +282,7 @@ static int new_handle(struct file *file, struct object *object, uint32_t *ret)
 		if (!file->handles[i]) {
 			file->handles[i] = object;
 			add_handle(object);
-			file->is_filler[i] = false;
+			file->is_placeholder[i] = false;
 			*ret = i;
 			return 0;
 		}
@@ -298,7 +298,7 @@ static int create(struct file *file, int gpu, union drm_amdgpu_gem_create *args)
 
 	if (size == 4096) {
 		err = new_handle(file, &objects[MAX_OBJECTS - 1], &handle);
-		file->is_filler[handle] = !err;
+		file->is_placeholder[handle] = !err;
 		file->alignments[handle] = args->in.alignment;
 		args->out.handle = handle;
 		return err;
@@ -393,10 +393,10 @@ static int object_ioctl(int gpu, struct file *file, uint32_t handle, struct obje
 		if (((struct drm_amdgpu_gem_op *)arg)->op == OP_MAPPING_INFO)
 			return list_mappings(file, handle, arg);
 		info = (void *)(uintptr_t)((struct drm_amdgpu_gem_op *)arg)->value;
-		info->bo_size = file->is_filler[handle] ? 4096 : object->size;
+		info->bo_size = file->is_placeholder[handle] ? 4096 : object->size;
 		info->domains = object->domains;
 		info->domain_flags = object->flags;
-		info->alignment = file->is_filler[handle] ? file->alignments[handle] : 4096;
+		info->alignment = file->is_placeholder[handle] ? file->alignments[handle] : 4096;
 		return 0;
 	case DRM_COMMAND_BASE + DRM_AMDGPU_GEM_METADATA:
 		if (metadata->op == AMDGPU_GEM_METADATA_OP_SET_METADATA) {
@@ -413,7 +413,7 @@ static int object_ioctl(int gpu, struct file *file, uint32_t handle, struct obje
 		drop_handle(object);
 		unmap_all(file, handle);
 		file->handles[handle] = NULL;
-		file->is_filler[handle] = false;
+		file->is_placeholder[handle] = false;
 		return 0;
 	default:
 		return -EINVAL;

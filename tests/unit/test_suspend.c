@@ -38,7 +38,7 @@
 #define MAX_BOS	     64
 #define NR_VMAS	     2
 #define NR_HANDLES   8 /* numbers of the render file */
-#define FILLER	     UINT32_MAX
+#define PLACEHOLDER  UINT32_MAX
 #define PAGE	     4096u
 #define CGROUP_ABOVE "/sys/fs/cgroup/engine"
 #define HOME	     CGROUP_ABOVE "/job"
@@ -66,7 +66,7 @@ struct mapping {
 
 struct handle {
 	bool there, is_mapped[2];
-	uint32_t bo; /* its number, or FILLER */
+	uint32_t bo; /* its number, or PLACEHOLDER */
 };
 
 static struct model {
@@ -781,9 +781,9 @@ int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 
 int gem_ask(int fd, uint32_t handle, struct gem_info *ret)
 {
-	bool is_filler = handle_of(fd, handle)->bo == FILLER;
+	bool is_placeholder = handle_of(fd, handle)->bo == PLACEHOLDER;
 
-	*ret = (struct gem_info){ .size = is_filler ? PAGE : 4 * PAGE, .domains = is_filler ? 2 : 4 };
+	*ret = (struct gem_info){ .size = is_placeholder ? PAGE : 4 * PAGE, .domains = is_placeholder ? 2 : 4 };
 	return 0;
 }
 
@@ -829,7 +829,7 @@ int gem_close(int fd, uint32_t number)
 	POINT();
 	if (!handle->there)
 		say_wrong("handle %u is closed, and is not there", number);
-	if (handle->bo != FILLER && !find_buffer(handle->bo))
+	if (handle->bo != PLACEHOLDER && !find_buffer(handle->bo))
 		say_wrong("buffer %u is freed before its handle is closed", handle->bo);
 	*handle = (struct handle){ 0 };
 	done();
@@ -839,7 +839,7 @@ int gem_close(int fd, uint32_t number)
 static int add_handle(int fd, uint32_t bo, uint32_t *ret)
 {
 	for (*ret = 1; *ret < NR_HANDLES; ++*ret)
-		if (bo != FILLER && handle_of(fd, *ret)->there && handle_of(fd, *ret)->bo == bo)
+		if (bo != PLACEHOLDER && handle_of(fd, *ret)->there && handle_of(fd, *ret)->bo == bo)
 			return 0;
 	for (*ret = 1; handle_of(fd, *ret)->there;)
 		++*ret;
@@ -862,7 +862,7 @@ int gem_import(int fd, int dmabuf_fd, uint32_t *ret)
 int gem_create_page(int fd, uint32_t *ret)
 {
 	POINT();
-	return add_handle(fd, FILLER, ret);
+	return add_handle(fd, PLACEHOLDER, ret);
 }
 
 int task_file_holder(pid_t pid, int number, uint32_t minor, pid_t *ret)
