@@ -159,17 +159,24 @@ SAVED_TEST(a_limit_of_the_file_size_is_reported)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
+/* Several lanes find it, each at an offset of its own. */
+static void assert_dmabuf_is_named(int err, const char *why)
+{
+	assert_dump_fails(err, "gpu 0x51: BO 102, byte ");
+	assert_non_null(strstr(log_text, why));
+}
+
 SAVED_TEST(a_dmabuf_that_is_none_is_named)
 {
 	close(saved.gpu.bos[2].dmabuf_fd);
 	saved.gpu.bos[2].dmabuf_fd = -1;
-	assert_dump_fails(-EBADF, "gpu 0x51: BO 102, byte 0: importing the dma-buf: Bad file descriptor");
+	assert_dmabuf_is_named(-EBADF, ": importing the dma-buf: Bad file descriptor");
 }
 
 SAVED_TEST(a_dmabuf_that_is_too_small_is_named)
 {
 	assert_int_equal(ftruncate(saved.gpu.bos[2].dmabuf_fd, 4 * MIB), 0);
-	assert_dump_fails(-EINVAL, "gpu 0x51: BO 102, byte 0: the dma-buf is smaller than the BO");
+	assert_dmabuf_is_named(-EINVAL, ": the dma-buf is smaller than the BO");
 }
 
 SAVED_TEST(an_empty_bo_is_refused)
