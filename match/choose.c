@@ -219,8 +219,10 @@ int match_choose(const struct match_process *process, struct match_candidates *c
 
 	for (unsigned int i = 0; i < process->choices->nr; i++)
 		any_later |= process->choices->list[i].work.vram_later != 0;
-	if (any_later && !choose_beside_larger(process, candidates, true, ret))
-		return 0;
-	fail_clear();
+	if (any_later) {
+		if (!choose_beside_larger(process, candidates, true, ret))
+			return 0;
+		fail_clear();
+	}
 	return choose_beside_larger(process, candidates, false, ret);
 }
