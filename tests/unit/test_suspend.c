@@ -2103,6 +2103,20 @@ TEST(any_failure_loses_nothing)
 		}
 }
 
+/* A suspended process, and others who have left no room for all of it. Returns the room that there was. */
+static uint64_t make_suspended_without_room(bool is_unknown)
+{
+	uint64_t room;
+
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	room = model->room;
+	model->room = 20 * PAGE;
+	model->is_room_unknown = is_unknown;
+	model->allocations = 0;
+	return room;
+}
+
 /* The driver is asked first; where it does not tell, or what is free is in pieces, what was made is given up again. */
 TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 {
@@ -2112,13 +2126,8 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 	for (int unknown = 0; unknown < 2; unknown++) {
 		struct suspend_info info;
 
-		make_process();
-		assert_int_equal(run(suspend_once, 0, 0), 0);
-		room = model->room;
+		room = make_suspended_without_room(unknown);
 		nr = model->nr;
-		model->room = 20 * PAGE;
-		model->allocations = 0;
-		model->is_room_unknown = unknown;
 		assert_int_equal(run(resume_once, 0, 0), 1);
 		expect_nothing_wrong(0);
 		assert_int_equal(model->allocations != 0, unknown);
@@ -2136,13 +2145,8 @@ TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 TEST(a_resume_without_room_that_dies_anywhere_loses_nothing)
 {
 	for (unsigned int at = 1, died = 1; died; at++) {
-		uint64_t room;
+		uint64_t room = make_suspended_without_room(true);
 
-		make_process();
-		assert_int_equal(run(suspend_once, 0, 0), 0);
-		room = model->room;
-		model->room = 20 * PAGE;
-		model->is_room_unknown = true;
 		died = run(resume_once, at, 0) < 0;
 		models[0].room += room - 20 * PAGE;
 		complete(at);
@@ -2162,16 +2166,10 @@ static int resume_waiting(void)
 TEST(a_resume_waits_until_there_is_room)
 {
 	for (int unknown = 0; unknown < 2; unknown++) {
-		uint64_t room;
+		uint64_t room = make_suspended_without_room(unknown);
 		pid_t child;
 		int status;
 
-		make_process();
-		assert_int_equal(run(suspend_once, 0, 0), 0);
-		room = model->room;
-		model->room = 20 * PAGE;
-		model->is_room_unknown = unknown;
-		model->allocations = 0;
 		child = fork();
 		if (!child)
 			_exit(resume_waiting() ? 1 : 0);
