@@ -356,13 +356,18 @@ int cgroup_make(const char *path)
 {
 	_cleanup_close_ int fd = -1;
 	char type[32] = "";
-	int err;
+	int err = 0;
 
 	if (mkdir(path, 0755) && (errno != EEXIST || rmdir(path) || mkdir(path, 0755)))
 		return -errno;
 	/* Below a cgroup that is threaded, or whose threads are in several, a new one takes no process. */
 	fd = open_in(path, "cgroup.type", O_RDONLY);
-	err = fd < 0 ? fd : read(fd, type, sizeof(type) - 1) < 0 ? -errno : strcmp(type, "domain\n") ? -EOPNOTSUPP : 0;
+	if (fd < 0)
+		err = fd;
+	else if (read(fd, type, sizeof(type) - 1) < 0)
+		err = -errno;
+	else if (strcmp(type, "domain\n"))
+		err = -EOPNOTSUPP;
 	if (err)
 		rmdir(path);
 	return err;

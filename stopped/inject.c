@@ -73,9 +73,9 @@ static int find_instruction(pid_t tid, uint64_t *ret)
 	uint64_t start = 0, end = 0;
 	char line[512];
 
-	while (f && !end && fgets(line, sizeof(line), f))
-		if (!strstr(line, "[vdso]") || sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
-			end = 0;
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, "[vdso]") && sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
+			break;
 	if (end) {
 		int err;
 
