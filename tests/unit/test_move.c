@@ -17,9 +17,9 @@
 #include "remove_all.h"
 #include "suspend/internal.h"
 
-#define PID    4711 /* with a GPU */
-#define OTHER  4712 /* its parent, without one */
-#define RESTORED   5000 /* what PID is after a restore */
+#define PID    5242880 /* with a GPU; no number that Linux gives */
+#define OTHER  5242881 /* its parent, without one */
+#define RESTORED   5242882 /* what PID is after a restore */
 #define ID     0x5eedull
 #define KFD    7
 #define GPU    0x1111u
@@ -350,7 +350,7 @@ static void boot(void)
 	assert_int_equal(datadir_choose(base, ID, &place), 0);
 	assert_int_equal(datadir_make_run(), 0);
 	assert_int_equal(datadir_make(&place, &fd), 0);
-	data = openat(fd, "amdgpu-pages-4711-1111.img", O_WRONLY | O_CREAT, 0600);
+	data = openat(fd, "amdgpu-pages-5242880-1111.img", O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(ftruncate(data, BYTES + LENGTH_PREFIX_BYTES), 0);
 	assert_int_equal(pwrite(data, "data", 4, 5000), 4);
 	close(data);
@@ -439,7 +439,7 @@ static void lose_data(void)
 	int fd = -1;
 
 	assert_int_equal(datadir_open(place.dir, &fd), 0);
-	assert_int_equal(unlinkat(fd, "amdgpu-pages-4711-1111.img", 0), 0);
+	assert_int_equal(unlinkat(fd, "amdgpu-pages-5242880-1111.img", 0), 0);
 	close(fd);
 }
 
@@ -447,7 +447,7 @@ static void cut_data(void)
 {
 	char path[PATH_MAX + 64];
 
-	snprintf(path, sizeof(path), "%s/amdgpu-pages-4711-1111.img", place.dir);
+	snprintf(path, sizeof(path), "%s/amdgpu-pages-5242880-1111.img", place.dir);
 	assert_int_equal(truncate(path, BYTES + LENGTH_PREFIX_BYTES - 1), 0);
 }
 
@@ -487,17 +487,17 @@ static const struct refusal {
 	const char *text;
 } refusals[] = {
 	{ "a_process_that_was_suspended_with_others_is_not_dumped_alone", NULL, NULL, 1, false,
-	  "pid 4711: was suspended together with pid 4712, which is not in this dump" },
-	{ "what_is_in_the_middle_of_a_suspend_is_not_dumped", NULL, set_half, 2, false, "pid 4711: is in the middle of a suspend" },
-	{ "freed_memory_of_vmm_is_refused", NULL, set_vmm, 2, false, "pid 4711: is suspended, and has freed memory of VMM" },
-	{ "data_that_are_missing_are_refused", lose_data, NULL, 2, false, "not there: amdgpu-pages-4711-1111.img" },
+	  "pid 5242880: was suspended together with pid 5242881, which is not in this dump" },
+	{ "what_is_in_the_middle_of_a_suspend_is_not_dumped", NULL, set_half, 2, false, "pid 5242880: is in the middle of a suspend" },
+	{ "freed_memory_of_vmm_is_refused", NULL, set_vmm, 2, false, "pid 5242880: is suspended, and has freed memory of VMM" },
+	{ "data_that_are_missing_are_refused", lose_data, NULL, 2, false, "not there: amdgpu-pages-5242880-1111.img" },
 	{ "data_that_are_cut_are_refused", cut_data, NULL, 2, false, "has 12295 bytes, and the buffers that were freed have 12296" },
-	{ "what_a_reset_has_taken_is_not_dumped", NULL, be_reset, 2, false, "pid 4711: is suspended, and the driver has reset its GPU" },
+	{ "what_a_reset_has_taken_is_not_dumped", NULL, be_reset, 2, false, "pid 5242880: is suspended, and the driver has reset its GPU" },
 	{ "a_reset_that_a_resume_has_seen_counts_as_well", NULL, note_reset, 2, false, "and the driver has reset its GPU since" },
 	{ "a_stream_has_no_room_for_data", stream, NULL, 2, false, "cannot go into a stream" },
 	{ "a_criu_that_does_not_ask_before_it_seizes_is_refused", NULL, NULL, 2, true, "by a frozen cgroup that it could not leave" },
 	{ "a_process_without_a_record_is_refused", lose_records, NULL, 2, false,
-	  "pid 4711: is suspended, and its GPU memory is freed: resume it first" },
+	  "pid 5242880: is suspended, and its GPU memory is freed: resume it first" },
 };
 
 ROW_TEST(refused, refusals, name, NULL, NULL)
@@ -525,7 +525,7 @@ TEST(without_a_process_with_memory_there_is_nothing_to_move)
 	machine->is_gone[0] = true;
 	record_remove(&head);
 	assert_true(dump_of(parent, 1, true) < 0);
-	expect_text("pid 4712: is suspended, and no process of that suspend has GPU memory");
+	expect_text("pid 5242881: is suspended, and no process of that suspend has GPU memory");
 }
 
 /* ---- whoever dies in a dump ---- */
@@ -630,13 +630,13 @@ TEST(a_process_comes_back_suspended_on_another_gpu)
 	assert_int_equal(record_read_count(&process, &nr), 0);
 	assert_int_equal(nr, 1);
 	assert_true(machine->in_own[0] && machine->is_frozen[0]);
-	snprintf(path, sizeof(path), "%s/amdgpu-pages-5000-1111.img", process.head.dir);
+	snprintf(path, sizeof(path), "%s/amdgpu-pages-5242882-1111.img", process.head.dir);
 	fd = open(path, O_RDONLY);
 	assert_true(fd >= 0 && pread(fd, byte, 4, 5000) == 4 && !memcmp(byte, "data", 4));
 	close(fd);
 	record_remove(&process.head);
 	process_done(&process);
-	assert_int_equal(faccessat(images, "amdgpu-freed-4711-1111.img", F_OK, 0), 0);
+	assert_int_equal(faccessat(images, "amdgpu-freed-5242880-1111.img", F_OK, 0), 0);
 	suspend_restore_free(restore);
 }
 
@@ -654,10 +654,10 @@ TEST(an_image_says_which_data_are_beside_it)
 
 	boot();
 	assert_int_equal(dump(), 0);
-	fd = criu_image_open("amdgpu-suspended-4711.img");
-	assert_int_equal(image_payload_read("amdgpu-suspended-4711.img", fd, &data, &size), 0);
+	fd = criu_image_open("amdgpu-suspended-5242880.img");
+	assert_int_equal(image_payload_read("amdgpu-suspended-5242880.img", fd, &data, &size), 0);
 	close(fd);
-	assert_int_equal(suspend_image_read("amdgpu-suspended-4711.img", data, size, &image), 0);
+	assert_int_equal(suspend_image_read("amdgpu-suspended-5242880.img", data, size, &image), 0);
 	assert_true(image.has_kfd);
 	assert_int_equal(image.freed_bytes, BYTES);
 	assert_int_equal(image.state.devices[0].user_gpu_id, GPU);
@@ -667,9 +667,9 @@ TEST(an_image_says_which_data_are_beside_it)
 	assert_int_equal(suspend_image_check(&image, &process), 0);
 	process.state.nr_records = 2;
 	assert_int_equal(suspend_image_check(&image, &process), -EBADMSG);
-	expect_text("image amdgpu-suspended-4711.img is of another dump");
+	expect_text("image amdgpu-suspended-5242880.img is of another dump");
 	assert_int_equal(suspend_image_check(NULL, &process), -EBADMSG);
-	expect_text("image amdgpu-suspended-4711.img is missing");
+	expect_text("image amdgpu-suspended-5242880.img is missing");
 	/* And what a resume will allocate. */
 	suspend_image_add_work(&image, &nodes, work);
 	assert_true(work[1].vram_later == BYTES && !work[0].vram_later && !work[1].vram_needed);
@@ -680,8 +680,8 @@ TEST(an_image_says_which_data_are_beside_it)
 	assert_int_equal(work[1].vram_later, 2 * BYTES);
 	suspend_restore_free(restore);
 	suspend_image_done(&image);
-	assert_int_equal(suspend_image_read("amdgpu-suspended-4711.img", data, size - 1, &image), -EBADMSG);
-	expect_text("image amdgpu-suspended-4711.img: is damaged");
+	assert_int_equal(suspend_image_read("amdgpu-suspended-5242880.img", data, size - 1, &image), -EBADMSG);
+	expect_text("image amdgpu-suspended-5242880.img: is damaged");
 	suspend_image_done(&image);
 	free(data);
 }
@@ -695,7 +695,7 @@ TEST(any_bit_of_a_record_is_refused_when_it_is_wrong)
 	boot();
 	assert_int_equal(dump(), 0);
 	leave_machine();
-	fd = openat(images, "amdgpu-suspended-4711.img", O_RDWR);
+	fd = openat(images, "amdgpu-suspended-5242880.img", O_RDWR);
 	assert_true(fd >= 0 && !fstat(fd, &st));
 	for (off_t at = LENGTH_PREFIX_BYTES; at < st.st_size; at += 61) {
 		uint8_t byte;
@@ -704,7 +704,7 @@ TEST(any_bit_of_a_record_is_refused_when_it_is_wrong)
 		byte ^= 4;
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 		assert_true(suspend_restore_read(&restore) < 0);
-		if (!strstr(fail_text(), "image amdgpu-suspended-4711.img: is "))
+		if (!strstr(fail_text(), "image amdgpu-suspended-5242880.img: is "))
 			fail_msg("byte %ld: %s", (long)at, fail_text());
 		fail_clear();
 		suspend_restore_free(restore);
@@ -784,13 +784,13 @@ TEST(a_record_that_is_not_sound_is_refused)
 		assert_int_equal(dump(), 0);
 		assert_int_equal(record_read(&process), 0);
 		how[i](&process);
-		fd = openat(images, "amdgpu-suspended-4711.img", O_WRONLY | O_TRUNC);
+		fd = openat(images, "amdgpu-suspended-5242880.img", O_WRONLY | O_TRUNC);
 		assert_int_equal(record_save(&process, fd), 0);
 		close(fd);
 		process_done(&process);
 		if (suspend_restore_read(&restore) != -EBADMSG)
 			fail_msg("record %zu is taken", i);
-		expect_text("image amdgpu-suspended-4711.img: is damaged");
+		expect_text("image amdgpu-suspended-5242880.img: is damaged");
 		suspend_restore_free(restore);
 	}
 }
@@ -805,21 +805,21 @@ TEST(images_that_are_not_whole_are_refused)
 	leave_machine();
 	assert_int_equal(suspend_restore_read(&restore), 0);
 	assert_int_equal(suspend_restore_check(restore, &image), -EBADMSG);
-	expect_text("image amdgpu-suspended-4711.img is of another dump");
+	expect_text("image amdgpu-suspended-5242880.img is of another dump");
 	image.no_kfd = true;
 	image.is_suspended = false;
 	assert_int_equal(suspend_restore_check(restore, &image), 0);
 	image.no_kfd = false;
 	image.is_suspended = true;
 	suspend_restore_free(restore);
-	assert_int_equal(unlinkat(images, "amdgpu-freed-4711-1111.img", 0), 0);
+	assert_int_equal(unlinkat(images, "amdgpu-freed-5242880-1111.img", 0), 0);
 	assert_int_equal(suspend_restore_read(&restore), -ENOENT);
-	expect_text("not there: amdgpu-freed-4711-1111.img");
+	expect_text("not there: amdgpu-freed-5242880-1111.img");
 	suspend_restore_free(restore);
-	assert_int_equal(unlinkat(images, "amdgpu-suspended-4711.img", 0), 0);
+	assert_int_equal(unlinkat(images, "amdgpu-suspended-5242880.img", 0), 0);
 	assert_int_equal(suspend_restore_read(&restore), 0);
 	assert_int_equal(suspend_restore_check(restore, &image), -EBADMSG);
-	expect_text("image amdgpu-suspended-4711.img is missing");
+	expect_text("image amdgpu-suspended-5242880.img is missing");
 	suspend_restore_free(restore);
 }
 

@@ -43,7 +43,7 @@
 #define CGROUP_ABOVE "/sys/fs/cgroup/engine"
 #define HOME	     CGROUP_ABOVE "/job"
 #define HOME_OUTSIDE "/sys/fs/cgroup/container/engine/job" /* the same, seen from above a cgroup namespace */
-#define PARENT	     4710
+#define PARENT	     (PID - 1)
 #define MEMORY	     0x7000000000u
 #define VRAM	     (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)
 #define GTT	     (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE)
