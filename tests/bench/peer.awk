@@ -22,9 +22,17 @@ $1 == "machine" { criu = $2; kernel = $3; next }
 	}
 	results++
 	# A dump is done when its data is on the disk.
-	seconds[key, $2] = $4 + ($3 == "dump" ? $5 : 0)
+	add(key SUBSEP $2, $4 + ($3 == "dump" ? $5 : 0))
 	peak[key, $2] = $6 / 1024
 	bytes[key, $2] = $7 / 1e6
+}
+
+# add KEY SECONDS: seconds[KEY] is the median of those that were added
+function add(key, value,    i) {
+	for (i = ++times[key]; i > 1 && sorted[key, i - 1] > value; i--)
+		sorted[key, i] = sorted[key, i - 1]
+	sorted[key, i] = value
+	seconds[key] = sorted[key, int((times[key] + 1) / 2)]
 }
 
 # column VALUES KEY FORMAT: "ours / existing  ratio"
@@ -34,8 +42,8 @@ function column(values, key, format) {
 }
 
 END {
-	if (results != 20) {
-		print "bench: " results + 0 " results of 20" >"/dev/stderr"
+	if (results != 36) {
+		print "bench: " results + 0 " results of 36" >"/dev/stderr"
 		exit 2
 	}
 	printf "Ours / the plugin of CRIU 4.2.1, and the quotient. Engines of a GPU and disk: %d MB/s each; criu %s, Linux %s.\n",
@@ -44,7 +52,7 @@ END {
 	printf "%-24s %-8s %-22s %-22s %-22s\n", "contents", "", "seconds, synced", "peak MiB of criu", "MB on disk"
 	for (i = 1; i <= nr; i++) {
 		key = keys[i]
-		printf "%-24s %-8s %-22s %-22s %-22s\n", title[name[key]], what[key], column(seconds, key, "%.1f"),
+		printf "%-24s %-8s %-22s %-22s %-22s\n", title[name[key]], what[key], column(seconds, key, "%.2f"),
 			column(peak, key, "%.0f"), column(bytes, key, "%.1f")
 	}
 }

@@ -6,10 +6,11 @@
  *     watch SAMPLES DISK COMMAND [ARG...]
  *
  * SAMPLES gets a line "SECONDS ENGINE_BYTES DISK_BYTES" each 100 ms, the bytes since the
- * start. Prints "SECONDS PEAK_KIB" at the end, and ends with the command's status.
+ * start. The end is seen at once. Prints "SECONDS PEAK_KIB" at the end, and ends with the command's status.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +107,7 @@ static long peak_kib(pid_t pid)
 	return most;
 }
 
-static pid_t start(char **command)
+static pid_t start(char **command, const sigset_t *before)
 {
 	pid_t pid = fork();
 
@@ -116,6 +117,7 @@ static pid_t start(char **command)
 	}
 	if (pid)
 		return pid;
+	sigprocmask(SIG_SETMASK, before, NULL);
 	execvp(command[0], command);
 	fprintf(stderr, "watch: %s: %s\n", command[0], strerror(errno));
 	_exit(127);
@@ -124,6 +126,7 @@ static pid_t start(char **command)
 int main(int argc, char **argv)
 {
 	const struct timespec every = { .tv_nsec = EVERY_NS };
+	sigset_t child, before;
 	uint64_t engines, disk;
 	int status = 0;
 	long most = 0;
@@ -138,15 +141,18 @@ int main(int argc, char **argv)
 	out = must_open(argv[1], "we");
 	engines = engine_bytes();
 	disk = disk_bytes(argv[2]);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, &before);
 	begin = now();
-	pid = start(argv + 3);
+	pid = start(argv + 3, &before);
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		long kib = peak_kib(pid);
 
 		most = kib > most ? kib : most;
 		fprintf(out, "%.3f %" PRIu64 " %" PRIu64 "\n", now() - begin, engine_bytes() - engines,
 			disk_bytes(argv[2]) - disk);
-		nanosleep(&every, NULL);
+		sigtimedwait(&child, NULL, &every);
 	}
 	printf("%.3f %ld\n", now() - begin, most);
 	if (fclose(out)) {
