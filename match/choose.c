@@ -167,8 +167,9 @@ static int choose(const struct match_process *process, struct match_candidates *
 		if (minor >= 0 && !reason[0] && topology_find_minor(saved, (uint32_t)minor) < 0)
 			snprintf(reason, sizeof(candidates->reason[i]), "another process uses it in place of renderD%d", minor);
 		unusable[i] = reason[0] ? reason : NULL;
-		/* A preference does not lead to a GPU on which others may have an SDMA queue of the same number. */
-		if (later && !unusable[i] && candidates->usage[i].has_queues)
+		/* A preference does not lead to a GPU on which others may have an SDMA queue of the same number. The queues on
+		 * one that was chosen before are those of this restore. */
+		if (later && minor < 0 && !unusable[i] && candidates->usage[i].has_queues)
 			unusable[i] = "others use it";
 	}
 	options.nr_followed = options.nr_pairs - nr_named;
@@ -217,7 +218,8 @@ int match_choose(const struct match_process *process, struct match_candidates *c
 {
 	bool any_later = false;
 
-	for (unsigned int i = 0; i < process->choices->nr; i++)
+	/* Where ids are kept, a preference must not lead to other ones: the restore would be refused. */
+	for (unsigned int i = 0; !process->options->keeps_ids && i < process->choices->nr; i++)
 		any_later |= process->choices->list[i].work.vram_later != 0;
 	if (any_later) {
 		if (!choose_beside_larger(process, candidates, true, ret))

@@ -20,7 +20,8 @@
  *   The first map that keeps the rules is taken: the GPUs of before, where all are there and idle, but not always the
  *   best one. The search has a limit, in steps, that ordinary machines do not come near: beyond it the result is
  *   "undecided".
- *   Of processes that come back suspended, idle GPUs with room for what a resume allocates are tried before all that.
+ *   Of processes that come back suspended, idle GPUs with room for what a resume allocates are tried before all that,
+ *   unless ids are kept.
  */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H

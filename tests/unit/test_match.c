@@ -631,6 +631,57 @@ FIXTURE_TEST(match_prefers_gpus_with_room_for_a_resume)
 	assert_report("saved 0xa0: free VRAM, wanted at least 2048 MiB");
 }
 
+/* A restore refuses a process that shares buffers and would get other gpu ids. */
+FIXTURE_TEST(match_does_not_change_ids_that_are_kept_for_room_of_a_resume)
+{
+	struct match_process process = { .options = &options, .choices = &choices };
+	struct gpu_work work[TOPOLOGY_MAX_NODES] = { [GPU] = { .vram_needed = GIB, .vram_later = 10 * GIB } };
+
+	given("1", "1");
+	topology_free(local);
+	local = machine_of(0xa0, "2");
+	process.saved = saved;
+	process.machine = local;
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	match_need(&choices, saved, work, true);
+	process.work[GPU].vram_needed = GIB;
+	candidates.usage[GPU] = (struct gpu_usage){ .has_queues = true, .vram_known = true, .vram_free = 20 * GIB };
+	candidates.usage[GPU + 1] = (struct gpu_usage){ .vram_known = true, .vram_free = 20 * GIB };
+	options.keeps_ids = true;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xa0);
+	candidates.usage[GPU] = (struct gpu_usage){ .vram_known = true, .vram_free = 5 * GIB };
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xa0);
+	options.keeps_ids = false;
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xa1);
+}
+
+/* The queues there are those of the same restore. */
+FIXTURE_TEST(match_prefers_room_for_a_resume_beside_gpus_that_another_process_of_the_job_has_taken)
+{
+	struct match_process process = { .options = &options, .choices = &choices };
+	const struct gpu_work one = { .vram_needed = GIB, .vram_later = 10 * GIB };
+	struct gpu_work work[TOPOLOGY_MAX_NODES] = { [GPU] = one, [GPU + 1] = one };
+
+	given("2", "3");
+	process.saved = saved;
+	process.machine = local;
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+	match_need(&choices, saved, work, false);
+	process.work[GPU].vram_needed = process.work[GPU + 1].vram_needed = GIB;
+	match_remember(&choices, &(struct match_pair){ .saved_minor = topology_minor(saved->nodes[GPU]), .actual_gpu_id = 0xb0 });
+	candidates.usage[GPU] = (struct gpu_usage){ .has_queues = true, .vram_known = true, .vram_free = 5 * GIB };
+	candidates.usage[GPU + 1] = (struct gpu_usage){ .vram_known = true, .vram_free = 5 * GIB };
+	candidates.usage[GPU + 2] = (struct gpu_usage){ .vram_known = true, .vram_free = 20 * GIB };
+	assert_int_equal(choose(&process), 0);
+	assert_pair(0, 0xa0, 0xb0);
+	assert_pair(1, 0xa1, 0xb2);
+}
+
 /* Two partitions of 100 GiB each, and one device with 150 GiB: each would have room alone. */
 FIXTURE_TEST(match_asks_for_the_room_of_partitions_together)
 {
