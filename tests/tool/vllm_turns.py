@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Two workers take turns by docs/examples/vllm, 20 times: vLLM and the command are stand-ins, the processes are real.
 
-A worker answers its engine over pipes. The command stops and continues it by signals, as the GPU is none.
+A worker answers its engine over pipes. The command stops and continues it by signals, as the GPU is none, and waits until
+the engine has its answer: that the worker's delay is long enough is no question of this test.
 """
 import configparser
 import importlib
@@ -73,6 +74,7 @@ def work():
 
 class Worker:
     def __init__(self, environment):
+        self.directory = os.path.dirname(environment["AMDGPU_CHECKPOINT"])
         self.process = subprocess.Popen([sys.executable, __file__, "worker"], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -80,6 +82,11 @@ class Worker:
         self.process.stdin.write(word + "\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
+
+    def sleep(self):
+        answer = self.call("sleep")
+        with open(f"{self.directory}/answered.{self.process.pid}", "w", encoding="utf-8"):
+            return answer
 
     def is_stopped(self):
         with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as file:
@@ -99,13 +106,13 @@ def expect(condition, text):
 
 def take_turns(environment):
     workers = [Worker(environment) for _ in range(2)]
-    expect(workers[1].call("sleep") == "sleep 0 SUSPENDED", "the engine has no answer")
+    expect(workers[1].sleep() == "sleep 0 SUSPENDED", "the engine has no answer")
     expect(workers[1].wait_until_stopped(), "it is not suspended")
     for turn in range(20):
         here, away = workers[turn % 2], workers[1 - turn % 2]
         answer = here.call("token")
         expect(answer == f"token {turn // 2 + 1} RUNNING", f"turn {turn}: {answer}")
-        expect(here.call("sleep") == f"sleep {turn // 2 + 1} SUSPENDED", "the engine has no answer")
+        expect(here.sleep() == f"sleep {turn // 2 + 1} SUSPENDED", "the engine has no answer")
         expect(here.wait_until_stopped(), f"turn {turn}: it is not suspended")
         os.kill(away.process.pid, signal.SIGCONT)  # amdgpu-checkpoint resume
         answer = away.call("wake")
@@ -124,12 +131,14 @@ def fail_once(environment, directory):
 
 
 def main():
+    signal.alarm(300)  # a worker that does not answer is no end of the suite
     with tempfile.TemporaryDirectory() as directory:
         command = directory + "/command"
         with open(command, "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\n[ "$1" = suspend ] && kill -STOP "$2"\n')
+            file.write('#!/bin/sh\nuntil rm "${0%/*}/answered.$2" 2>/dev/null; do sleep 0.01; done\n'
+                       '[ "$1" = suspend ] && kill -STOP "$2"\n')
         os.chmod(command, 0o755)
-        environment = dict(os.environ, AMDGPU_CHECKPOINT=command, AMDGPU_SUSPEND_DELAY="0.05")
+        environment = dict(os.environ, AMDGPU_CHECKPOINT=command, AMDGPU_SUSPEND_DELAY="0")
         for worker in take_turns(environment) + fail_once(environment, directory):
             os.kill(worker.process.pid, signal.SIGKILL)
             worker.process.wait()

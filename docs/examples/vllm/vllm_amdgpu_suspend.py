@@ -11,7 +11,7 @@ import subprocess
 
 from vllm.device_allocator.sleep_mode_backend import SleepModeBackend, SleepModeBackendFactory
 
-# The worker first answers its engine, which would wait for it otherwise.
+# In seconds. The worker first answers its engine: where this is too short for that, POST /sleep waits for the resume.
 DELAY = float(os.environ.get("AMDGPU_SUSPEND_DELAY", "1"))
 COMMAND = os.environ.get("AMDGPU_CHECKPOINT", "amdgpu-checkpoint")
 
