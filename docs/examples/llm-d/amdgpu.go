@@ -2,7 +2,8 @@
 
 // A backend for llm-d's snapshot agent (llm-d-incubation/llm-d-rl-time-slicing): put this file into pkg/snapshot-agent/backends,
 // and give the server NewAMDGPU() where it has NewCudaCheckpoint(). The agent's process needs root, the pids of the machine
-// and /run/amdgpu-checkpoint, as in ../agent.yaml.
+// and /run/amdgpu-checkpoint, as in ../agent.yaml. Requests have to name the pids (explicit_target): where they do not, the
+// agent asks NVIDIA's driver for them.
 
 package backends
 
@@ -12,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -22,12 +22,12 @@ type AMDGPU struct {
 	Dir     string // where buffer data go; "": into memory
 	Device  string // of the KFD
 
-	mu sync.Mutex // jobs change places one after the other
+	Wait time.Duration // for memory that others use; the agent calls backends without a deadline
 }
 
 // NewAMDGPU returns the backend for the command in PATH.
 func NewAMDGPU() *AMDGPU {
-	return &AMDGPU{Command: "amdgpu-checkpoint", Device: "/dev/kfd"}
+	return &AMDGPU{Command: "amdgpu-checkpoint", Device: "/dev/kfd", Wait: time.Minute}
 }
 
 // Snapshot suspends all processes of the job, or none.
@@ -36,16 +36,17 @@ func (a *AMDGPU) Snapshot(ctx context.Context, req Request) error {
 	if a.Dir != "" {
 		args = append(args, "--dir", a.Dir)
 	}
-	err := a.run(ctx, "--timeout", args, req)
+	err := a.run(ctx, args, "--timeout", 0, req)
 	if exit, ok := err.(*failure); ok && exit.status == 3 {
 		return nil // suspended, but less than half of its VRAM is free
 	}
 	return err
 }
 
-// Restore gives the job its memory, and lets it run. It waits for memory that others use until the context's deadline.
+// Restore gives the job its memory, and lets it run. It waits for memory that others use until the context's deadline or,
+// where there is none, for a.Wait. Other jobs can be suspended meanwhile.
 func (a *AMDGPU) Restore(ctx context.Context, req Request) error {
-	return a.run(ctx, "--wait", []string{"resume"}, req)
+	return a.run(ctx, []string{"resume"}, "--wait", a.Wait, req)
 }
 
 // HealthCheck says whether the command and the driver are there.
@@ -69,23 +70,23 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("amdgpu-checkpoint %s ended with status %d: %s", f.what, f.status, f.output)
 }
 
-// run leaves the time to the command: one that is killed would have to be undone.
-func (a *AMDGPU) run(ctx context.Context, timeOption string, args []string, req Request) error {
+// run leaves the time to the command: one that is killed would have to be undone. The time is limit without a deadline; 0: none.
+func (a *AMDGPU) run(ctx context.Context, args []string, timeOption string, limit time.Duration, req Request) error {
 	pids := ExtractPIDStrings(req.Config)
 	if len(pids) == 0 {
 		return fmt.Errorf("job %s: at least one PID is required", req.JobID)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		seconds := int(time.Until(deadline).Seconds())
-		if seconds < 1 {
-			seconds = 1
+		limit = time.Until(deadline)
+		if limit < time.Second {
+			limit = time.Second
 		}
-		args = append(args, timeOption, strconv.Itoa(seconds))
+	}
+	if limit > 0 {
+		args = append(args, timeOption, strconv.Itoa(int(limit.Seconds())))
 	}
 	command := exec.Command(a.Command, append(args, pids...)...)
 	output, err := command.CombinedOutput()

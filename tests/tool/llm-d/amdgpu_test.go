@@ -59,6 +59,39 @@ func TestTheDeadlineIsTheCommands(t *testing.T) {
 	}
 }
 
+// The agent takes the deadline out of each request before it calls a backend.
+func TestARestoreWithoutADeadlineWaitsAsLongAsTheBackendSays(t *testing.T) {
+	backend, called := command(t, "0")
+	backend.Wait = 90 * time.Second
+	_ = backend.Snapshot(context.Background(), job)
+	_ = backend.Restore(context.Background(), job)
+	if called() != "suspend 17 18\nresume --wait 90 17 18" {
+		t.Fatal(called())
+	}
+	if NewAMDGPU().Wait < time.Second {
+		t.Fatal("no time to wait")
+	}
+}
+
+func TestARestoreThatWaitsKeepsNobodyFromMakingRoom(t *testing.T) {
+	backend, _ := command(t, "0")
+	room := filepath.Join(t.TempDir(), "room")
+	script := "#!/bin/sh\ncase $1 in suspend) touch " + room + " ;; esac\n" +
+		"for i in $(seq 50); do [ -e " + room + " ] && exit 0; sleep 0.1; done\nexit 2\n"
+	if err := os.WriteFile(backend.Command, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	restored := make(chan error)
+	go func() { restored <- backend.Restore(context.Background(), job) }()
+	time.Sleep(200 * time.Millisecond)
+	if err := backend.Snapshot(context.Background(), job); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-restored; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAFailureHasTheCommandsWords(t *testing.T) {
 	backend, _ := command(t, "2")
 	for _, err := range []error{backend.Snapshot(context.Background(), job), backend.Restore(context.Background(), job)} {
