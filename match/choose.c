@@ -79,47 +79,37 @@ int match_remember(struct match_choices *choices, const struct match_pair *pair)
 
 /* ---- one process ---- */
 
-/* Of a local GPU's whole device; of what others have chosen, the memory is there. */
-static uint64_t needed_with(const struct match_process *process, const struct match_options *options,
-			    const struct match_map *map, unsigned int local)
-{
-	const struct topology *machine = process->machine;
-	uint64_t needed = 0;
-
-	for (unsigned int i = 0; i < map->nr_pairs; i++)
-		if (topology_same_device(machine->nodes[map->pairs[i].local], machine->nodes[local]) &&
-		    !match_choice_local(process->choices, map->pairs[i].saved_minor))
-			needed += options->work[map->pairs[i].saved].vram_needed;
-	return needed;
-}
-
 /* For room on the GPUs that it would choose. */
 static void wait_for_room(const struct match_process *process, const struct match_options *options,
 			  struct gpu_usage *usage)
 {
+	const struct topology *machine = process->machine;
 	struct gpu_usage queues[TOPOLOGY_MAX_NODES];
 	struct match_options without_room = *options;
 	struct match_map *map = NULL;
 
-	for (unsigned int i = 0; i < process->machine->nr_nodes; i++)
+	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		queues[i] = (struct gpu_usage){ .has_queues = usage[i].has_queues };
 	without_room.usage = queues;
 	if (!options->work || options->relaxed[MATCH_CHECK_VRAM_SIZE] ||
-	    match_devices(process->saved, process->machine, &without_room, &map))
+	    match_devices(process->saved, machine, &without_room, &map))
 		return;
 	for (unsigned int i = 0; i < map->nr_pairs; i++) {
 		unsigned int local = map->pairs[i].local;
-		uint64_t needed = needed_with(process, options, map, local);
+		uint64_t needed = 0;
 
+		/* On the whole device; of what others have chosen, the memory is there. */
+		for (const struct match_pair *pair = map->pairs; pair < map->pairs + map->nr_pairs; pair++)
+			if (topology_same_device(machine->nodes[pair->local], machine->nodes[local]) &&
+			    !match_choice_local(process->choices, pair->saved_minor))
+				needed += options->work[pair->saved].vram_needed;
 		if (usage[local].vram_known && needed > usage[local].vram_free)
 			process->wait_for_room(process->arg, local, needed);
 	}
 	match_map_free(map);
 }
 
-/* @later: on idle GPUs with room for what a resume allocates, for which it does not wait. */
-static int choose(const struct match_process *process, struct match_candidates *candidates, bool later,
-		  struct match_map **ret)
+static int choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
 	const struct topology *saved = process->saved, *machine = process->machine;
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
@@ -149,7 +139,7 @@ static int choose(const struct match_process *process, struct match_candidates *
 			work[i].has_queues |= choice->work.has_queues;
 			if (choice->work.vram_needed > work[i].vram_needed)
 				work[i].vram_needed = choice->work.vram_needed;
-			if (later)
+			if (process->with_resume)
 				work[i].vram_needed += choice->work.vram_later;
 			if (choice->local_gpu_id && !named[i] && options.nr_pairs < TOPOLOGY_MAX_NODES)
 				pairs[options.nr_pairs++] = (struct device_map_entry){
@@ -169,7 +159,7 @@ static int choose(const struct match_process *process, struct match_candidates *
 		unusable[i] = reason[0] ? reason : NULL;
 		/* A preference does not lead to a GPU on which others may have an SDMA queue of the same number. The queues on
 		 * one that was chosen before are those of this restore. */
-		if (later && minor < 0 && !unusable[i] && candidates->usage[i].has_queues)
+		if (process->with_resume && minor < 0 && !unusable[i] && candidates->usage[i].has_queues)
 			unusable[i] = "others use it";
 	}
 	options.nr_followed = options.nr_pairs - nr_named;
@@ -177,14 +167,14 @@ static int choose(const struct match_process *process, struct match_candidates *
 	options.unusable = unusable;
 	options.usage = candidates->usage;
 	options.work = any_work ? work : NULL;
-	if (process->wait_for_room && !later)
+	if (process->wait_for_room && !process->with_resume)
 		wait_for_room(process, &options, candidates->usage);
 	return match_devices(saved, machine, &options, ret);
 }
 
 /* ---- a process that comes before a larger one ---- */
 
-static int choose_beside_larger(const struct match_process *process, struct match_candidates *candidates, bool later,
+static int choose_beside_larger(const struct match_process *process, struct match_candidates *candidates,
 				struct match_map **ret)
 {
 	struct match_choices choices = *process->choices;
@@ -196,35 +186,35 @@ static int choose_beside_larger(const struct match_process *process, struct matc
 		is_part = !topology_is_gpu(process->saved->nodes[i]) ||
 			  topology_find_minor(process->largest, topology_minor(process->saved->nodes[i])) >= 0;
 	if (!is_part)
-		return choose(process, candidates, later, ret);
+		return choose(process, candidates, ret);
 	/* What the larger one would choose for this one's GPUs. */
 	larger.saved = process->largest;
 	memset(larger.work, 0, sizeof(larger.work));
-	if (choose(&larger, candidates, later, &map))
+	if (choose(&larger, candidates, &map))
 		fail_clear();
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
 		if (topology_find_minor(process->saved, map->pairs[i].saved_minor) >= 0)
 			match_remember(&choices, &map->pairs[i]);
 	match_map_free(map);
 	follower.choices = &choices;
-	if (!choose(&follower, candidates, later, ret))
+	if (!choose(&follower, candidates, ret))
 		return 0;
 	/* Where it has no map, or none of what this process may use, each chooses for itself. */
 	fail_clear();
-	return choose(process, candidates, later, ret);
+	return choose(process, candidates, ret);
 }
 
 int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
-	bool any_later = false;
+	struct match_process resumed = *process;
 
 	/* Where ids are kept, a preference must not lead to other ones: the restore would be refused. */
 	for (unsigned int i = 0; !process->options->keeps_ids && i < process->choices->nr; i++)
-		any_later |= process->choices->list[i].work.vram_later != 0;
-	if (any_later) {
-		if (!choose_beside_larger(process, candidates, true, ret))
+		resumed.with_resume |= process->choices->list[i].work.vram_later != 0;
+	if (resumed.with_resume) {
+		if (!choose_beside_larger(&resumed, candidates, ret))
 			return 0;
 		fail_clear();
 	}
-	return choose_beside_larger(process, candidates, false, ret);
+	return choose_beside_larger(process, candidates, ret);
 }

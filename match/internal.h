@@ -74,10 +74,9 @@ static inline const struct topology_node *local_gpu(const struct match *m, unsig
 
 /*
  * Fills in what the rules look up often; counts, nodes and pairs are set. 0; -E2BIG after saying why: the saved GPUs
- * are linked in too many ways; -ENOMEM. @m is given to rule_done() in any case.
+ * are linked in too many ways; -ENOMEM. m->serves is the caller's in any case.
  */
 int rule_prepare(struct match *m);
-void rule_done(struct match *m);
 
 /* Must the local value be at least the saved one? */
 bool rule_is_at_least(enum topology_prop prop);

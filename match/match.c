@@ -12,21 +12,6 @@
 #define LIMIT (60 * 1000 * 1000)
 #endif
 
-/* The machine's nodes come in the order of their numbers (kernel/sysfs.c). */
-static void collect_gpus(struct match *m)
-{
-	const char *const *unusable = m->options->unusable;
-
-	for (unsigned int i = 0; i < m->saved->nr_nodes; i++)
-		if (topology_is_gpu(m->saved->nodes[i]))
-			m->saved_node[m->nr_saved++] = (uint16_t)i;
-	for (unsigned int i = 0; i < m->local->nr_nodes; i++)
-		if (topology_is_gpu(m->local->nodes[i]) && !(unusable && unusable[i]))
-			m->local_node[m->nr_local++] = (uint16_t)i;
-	for (unsigned int i = 0; i < TOPOLOGY_MAX_NODES; i++)
-		m->pinned[i] = -1;
-}
-
 /* ---- the pairs that the user names ---- */
 
 static int fail_ref(const struct topology *t, const struct device_ref *ref, const char *side, int err)
@@ -90,13 +75,26 @@ static int pin(struct match *m, const struct device_map_entry *entry, bool follo
 
 /* ---- the map ---- */
 
-/* @becomes: what each saved GPU does. */
-static int make_map(const struct match *m, const int *becomes, struct match_map **ret)
+/* Of busy GPUs, only those that the process' work cannot do without are tried at first. */
+static int solve(struct match *m, struct match_map **ret)
 {
-	struct match_map *map = calloc(1, sizeof(*map) + m->nr_saved * sizeof(map->pairs[0]));
+	int err = -ENODEV, becomes[GPUS_MAX]; /* what each saved GPU does */
+	struct match_map *map;
+	struct crowd crowd;
 
+	for (enum idle idle = IDLE_WORK; idle <= IDLE_NONE && (err == -ENODEV || err == -E2BIG); idle++)
+		if (rule_worth(m, idle) || idle == IDLE_WORK)
+			err = search_map(m, LIMIT, becomes, &crowd);
+	if (err == -ENODEV)
+		return report_refusal(m, &crowd);
+	if (err == -E2BIG)
+		return fail(err,
+			    "undecided whether there is a map of %u saved to %u local GPUs; name pairs by "
+			    "KFD_DEVICE_MAP",
+			    m->nr_saved, m->nr_local);
+	map = err ? NULL : calloc(1, sizeof(*map) + m->nr_saved * sizeof(map->pairs[0]));
 	if (!map)
-		return -ENOMEM;
+		return err ? err : -ENOMEM;
 	map->nr_pairs = m->nr_saved;
 	for (unsigned int i = 0; i < m->nr_saved; i++) {
 		unsigned int v = (unsigned int)becomes[i];
@@ -115,29 +113,11 @@ static int make_map(const struct match *m, const int *becomes, struct match_map 
 	return 0;
 }
 
-/* Of busy GPUs, only those that the process' work cannot do without are tried at first. */
-static int solve(struct match *m, struct match_map **ret)
-{
-	int err = -ENODEV, local[GPUS_MAX];
-	struct crowd crowd;
-
-	for (enum idle idle = IDLE_WORK; idle <= IDLE_NONE && (err == -ENODEV || err == -E2BIG); idle++)
-		if (rule_worth(m, idle) || idle == IDLE_WORK)
-			err = search_map(m, LIMIT, local, &crowd);
-	if (err == -ENODEV)
-		return report_refusal(m, &crowd);
-	if (err == -E2BIG)
-		return fail(err,
-			    "undecided whether there is a map of %u saved to %u local GPUs; name pairs by "
-			    "KFD_DEVICE_MAP",
-			    m->nr_saved, m->nr_local);
-	return err ? err : make_map(m, local, ret);
-}
-
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
 		  struct match_map **ret)
 {
 	_cleanup_free_ struct match *m = calloc(1, sizeof(*m));
+	const char *const *unusable = options->unusable;
 	int err = 0;
 
 	if (!m)
@@ -145,7 +125,14 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	m->saved = saved;
 	m->local = local;
 	m->options = options;
-	collect_gpus(m);
+	/* The machine's nodes come in the order of their numbers (kernel/sysfs.c). */
+	for (unsigned int i = 0; i < saved->nr_nodes; i++)
+		if (topology_is_gpu(saved->nodes[i]))
+			m->saved_node[m->nr_saved++] = (uint16_t)i;
+	for (unsigned int i = 0; i < local->nr_nodes; i++)
+		if (topology_is_gpu(local->nodes[i]) && !(unusable && unusable[i]))
+			m->local_node[m->nr_local++] = (uint16_t)i;
+	memset(m->pinned, -1, sizeof(m->pinned));
 	for (unsigned int i = 0; !err && i < options->nr_pairs; i++)
 		err = pin(m, &options->pairs[i], i + options->nr_followed >= options->nr_pairs);
 	if (err)
@@ -153,7 +140,7 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	err = rule_prepare(m);
 	if (!err)
 		err = solve(m, ret);
-	rule_done(m);
+	free(m->serves);
 	return err;
 }
 

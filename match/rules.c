@@ -119,23 +119,6 @@ static bool prop_fits(enum rule rule, uint64_t wanted, uint64_t found)
 	}
 }
 
-static struct obstacle check_props(const struct match *m, const struct topology_node *saved,
-				   const struct topology_node *local)
-{
-	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
-		uint64_t wanted = topology_get(saved, i), found = topology_get(local, i);
-		const struct prop_rule *rule = &prop_rules[i];
-
-		if (!topology_has(saved, i) || !topology_has(local, i) || !checked(m, rule->check))
-			continue;
-		if (!prop_fits(rule->rule, wanted, found))
-			return (struct obstacle){
-				.kind = OBSTACLE_PROP, .prop = i, .wanted = wanted, .found = found, .check = rule->check
-			};
-	}
-	return (struct obstacle){ .kind = OBSTACLE_NONE };
-}
-
 static enum link_rank link_rank(const struct topology_link *link)
 {
 	return link->type == TOPOLOGY_LINK_XGMI ? LINK_XGMI : LINK_PCIE;
@@ -260,12 +243,21 @@ static bool same_device(const struct match *m, unsigned int a, unsigned int b)
 	return topology_same_device(local_gpu(m, a), local_gpu(m, b));
 }
 
-/* Who follows another process finds that one's memory on the GPU. */
-static void prepare_room(struct match *m)
+int rule_prepare(struct match *m)
 {
 	const struct gpu_work *work = checked(m, MATCH_CHECK_VRAM_SIZE) ? m->options->work : NULL;
 	uint64_t most = 0;
+	int err = prepare_demands(m);
 
+	if (err)
+		return err;
+	for (int from_host = 0; from_host < 2; from_host++) {
+		for (unsigned int i = 0; i < m->nr_saved; i++)
+			m->saved_host[from_host][i] = host_link(m->saved, m->saved_node[i], from_host);
+		for (unsigned int v = 0; v < m->nr_local; v++)
+			m->local_host[from_host][v] = host_link(m->local, m->local_node[v], from_host);
+	}
+	/* Who follows another process finds that one's memory on the GPU. */
 	for (unsigned int i = 0; i < m->nr_saved; i++) {
 		m->needed[i] = work && !m->follows[i] ? work[m->saved_node[i]].vram_needed : 0;
 		most = m->needed[i] > most ? m->needed[i] : most;
@@ -279,21 +271,6 @@ static void prepare_room(struct match *m)
 		m->room[v] = usage && usage->vram_known && most > usage->vram_free / nr_parts ? usage->vram_free
 											      : UINT64_MAX;
 	}
-}
-
-int rule_prepare(struct match *m)
-{
-	int err = prepare_demands(m);
-
-	for (int from_host = 0; from_host < 2; from_host++) {
-		for (unsigned int i = 0; i < m->nr_saved; i++)
-			m->saved_host[from_host][i] = host_link(m->saved, m->saved_node[i], from_host);
-		for (unsigned int v = 0; v < m->nr_local; v++)
-			m->local_host[from_host][v] = host_link(m->local, m->local_node[v], from_host);
-	}
-	prepare_room(m);
-	if (err)
-		return err;
 	m->serves = calloc((size_t)m->nr_local * m->nr_local + 1, sizeof(*m->serves));
 	for (unsigned int x = 0; m->serves && x < m->nr_local; x++)
 		for (unsigned int y = 0; y < m->nr_local; y++)
@@ -302,44 +279,40 @@ int rule_prepare(struct match *m)
 	return m->serves ? 0 : -ENOMEM;
 }
 
-void rule_done(struct match *m)
-{
-	free(m->serves);
-}
-
 /* ---- one GPU ---- */
 
-static struct obstacle check_host_link(const struct match *m, unsigned int saved, unsigned int local)
+struct obstacle rule_gpu(const struct match *m, unsigned int saved, unsigned int local)
 {
+	const struct topology_node *from = saved_gpu(m, saved), *to = local_gpu(m, local);
+
+	if (m->pinned[saved] >= 0 && m->pinned[saved] != (int)local)
+		return (struct obstacle){ .kind = OBSTACLE_PINNED, .check = MATCH_CHECK_ALWAYS };
+	for (unsigned int i = 0; i < TOPOLOGY_NR_PROPS; i++) {
+		uint64_t wanted = topology_get(from, i), found = topology_get(to, i);
+		const struct prop_rule *rule = &prop_rules[i];
+
+		if (topology_has(from, i) && topology_has(to, i) && checked(m, rule->check) &&
+		    !prop_fits(rule->rule, wanted, found))
+			return (struct obstacle){
+				.kind = OBSTACLE_PROP, .prop = i, .wanted = wanted, .found = found, .check = rule->check
+			};
+	}
+	if (m->needed[saved] > m->room[local])
+		return (struct obstacle){
+			.kind = OBSTACLE_ROOM, .wanted = m->needed[saved], .found = m->room[local], .check = MATCH_CHECK_VRAM_SIZE
+		};
 	for (int from_host = 0; from_host < 2; from_host++) {
 		struct link_demand wanted = m->saved_host[from_host][saved];
 		struct link_demand found = m->local_host[from_host][local];
 
-		if (found.rank >= wanted.rank &&
-		    (wanted.rank == LINK_NONE || flags_serve(found.has_flags, found.flags, &wanted)))
-			continue;
-		return (struct obstacle){ .kind = OBSTACLE_HOST_LINK,
-					  .wanted = wanted.rank,
-					  .found = found.rank,
-					  .check = MATCH_CHECK_ALWAYS,
-					  .from_host = from_host };
+		if (found.rank < wanted.rank ||
+		    (wanted.rank != LINK_NONE && !flags_serve(found.has_flags, found.flags, &wanted)))
+			return (struct obstacle){
+				.kind = OBSTACLE_HOST_LINK, .wanted = wanted.rank, .found = found.rank, .from_host = from_host,
+				.check = MATCH_CHECK_ALWAYS,
+			};
 	}
 	return (struct obstacle){ .kind = OBSTACLE_NONE };
-}
-
-struct obstacle rule_gpu(const struct match *m, unsigned int saved, unsigned int local)
-{
-	struct obstacle obstacle;
-
-	if (m->pinned[saved] >= 0 && m->pinned[saved] != (int)local)
-		return (struct obstacle){ .kind = OBSTACLE_PINNED, .check = MATCH_CHECK_ALWAYS };
-	obstacle = check_props(m, saved_gpu(m, saved), local_gpu(m, local));
-	if (obstacle.kind == OBSTACLE_NONE && m->needed[saved] > m->room[local])
-		return (struct obstacle){ .kind = OBSTACLE_ROOM,
-					  .wanted = m->needed[saved],
-					  .found = m->room[local],
-					  .check = MATCH_CHECK_VRAM_SIZE };
-	return obstacle.kind == OBSTACLE_NONE ? check_host_link(m, saved, local) : obstacle;
 }
 
 /* ---- two GPUs ---- */
