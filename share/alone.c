@@ -10,42 +10,34 @@
 #define RECOUNT_SECONDS 1
 #define RECOUNT_US	(50 * 1000)
 
-/* A BO that was allocated, and GEM handles in files of the same process on the BO's GPU (VMM). */
-static bool is_of_one(const struct survey *survey, const struct buffer *buffer)
-{
-	const struct holder *bo = buffer->holders;
-
-	for (size_t i = 1; i < buffer->nr; i++) {
-		const struct holder *holder = &buffer->holders[i];
-
-		if (holder->kind != HOLDER_HANDLE || holder->is_import || holder->process != bo->process ||
-		    survey->request->files->files[holder->file].pid != holder_pid(survey, bo))
-			return false;
-	}
-	return bo->kind == HOLDER_BO;
-}
-
-/* And nobody else can have imported it, or nobody has. */
+/*
+ * A BO that was allocated, and GEM handles in files of the same process on the BO's GPU (VMM). And nobody else can have
+ * imported it, or nobody has.
+ */
 static bool is_alone(struct survey *survey, struct buffer *buffer)
 {
+	const struct holder *first = buffer->holders;
 	struct memory memory = { 0 };
 	int r;
 
-	if (!is_of_one(survey, buffer))
+	if (first->kind != HOLDER_BO)
 		return false;
+	for (const struct holder *holder = first + 1; holder < first + buffer->nr; holder++)
+		if (holder->kind != HOLDER_HANDLE || holder->is_import || holder->process != first->process ||
+		    survey->request->files->files[holder->file].pid != holder_pid(survey, first))
+			return false;
 	/* An open dma-buf, also the process' own, would go on naming the memory that was given up. */
-	if (references_of_tasks(survey->references, buffer->holders->inode))
+	if (references_of_tasks(survey->references, first->inode))
 		return false;
 	if (buffer->nr == 1 && survey_is_private(survey, buffer))
 		return true;
-	if (!(holder_bo(survey, buffer->holders)->alloc_flags & ~IMPORT_FLAGS))
+	if (!(holder_bo(survey, first)->alloc_flags & ~IMPORT_FLAGS))
 		return false;
 	r = survey_find_gpu(survey, buffer);
 	if (!r)
 		r = references_explain(survey, buffer);
 	/* With the memory go its metadata, tokens of IPC. What was never exported has none. */
-	if (r > 0 && survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory,
-				    &holder_bo(survey, buffer->holders)->share))
+	if (r > 0 && survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, &holder_bo(survey, first)->share))
 		r = 0;
 	fail_clear();
 	return r > 0;
@@ -67,24 +59,6 @@ static size_t look(struct survey *survey)
 		nr += !bo->is_alone;
 	}
 	return nr;
-}
-
-static int find_alone(struct survey *survey)
-{
-	double end = monotonic_seconds() + RECOUNT_SECONDS;
-	int err = collect_bos(survey);
-
-	if (err || !survey->nr_holders)
-		return err;
-	err = collect_known_handles(survey);
-	if (err)
-		return err;
-	survey_sort(survey);
-	err = references_read(survey);
-	survey_sort(survey);
-	while (!err && look(survey) && monotonic_seconds() < end)
-		usleep(RECOUNT_US);
-	return err;
 }
 
 /* ---- the other names ---- */
@@ -126,6 +100,7 @@ static int list_names(const struct survey *survey, struct share_names *ret)
 
 int share_find_alone(const struct share_request *request, struct share_names *ret)
 {
+	double end = monotonic_seconds() + RECOUNT_SECONDS;
 	struct survey *survey;
 	int err;
 
@@ -134,7 +109,16 @@ int share_find_alone(const struct share_request *request, struct share_names *re
 	survey = calloc(1, sizeof(*survey));
 	err = survey ? survey_init(survey, request) : -ENOMEM;
 	if (!err)
-		err = find_alone(survey);
+		err = collect_bos(survey);
+	if (!err && survey->nr_holders)
+		err = collect_known_handles(survey);
+	if (!err && survey->nr_holders) {
+		survey_sort(survey);
+		err = references_read(survey);
+		survey_sort(survey);
+	}
+	while (!err && look(survey) && monotonic_seconds() < end)
+		usleep(RECOUNT_US);
 	if (!err)
 		err = list_names(survey, ret);
 	share_dump_done(survey);

@@ -180,53 +180,46 @@ static int attach_objects(const struct share_task *task, const struct share_file
 
 /* ---- offsets of what is not owned ---- */
 
-/* By an empty file of the GPU's render node. The dump saves no mapping that does not begin where its buffer does. */
-static int find_offsets_on(const struct share_task *task, const struct gpu *gpu, const uint64_t *mapped)
-{
-	struct kfd_state *state = &task->image->state;
-	_cleanup_close_ int fd = -1;
-
-	for (size_t i = 0; i < state->nr_bos; i++) {
-		_cleanup_close_ int dmabuf = -1;
-		struct bo *bo = &state->bos[i];
-		uint32_t handle;
-		int err;
-
-		if (bo->gpu_id != gpu->user_id || !bo->share.buffer || kfd_state_owns(state, i) ||
-		    !bsearch(&bo->offset, mapped, task->image->nr_vmas, sizeof(*mapped), compare_u64))
-			continue;
-		dmabuf = share_table_get(task->table, bo->share.buffer);
-		if (dmabuf < 0)
-			return dmabuf;
-		if (fd < 0)
-			fd = drm_open_minor(gpu->minor);
-		err = fd < 0 ? fd : gem_import(fd, dmabuf, &handle);
-		if (!err) {
-			err = gem_offset(fd, handle, &bo->restored_offset);
-			gem_close(fd, handle);
-		}
-		/* A buffer that is not for the CPU is mapped nowhere. */
-		if (err && err != -EPERM)
-			return fail(err, "gpu %#x: cannot ask for the file offset of shared buffer %u: %m", gpu->user_id,
-				    bo->share.buffer);
-	}
-	return 0;
-}
-
+/* By an empty file of each GPU's render node. The dump saves no mapping that does not begin where its buffer does. */
 static int find_offsets(const struct share_task *task)
 {
 	const struct gpu_process *image = task->image;
 	_cleanup_free_ uint64_t *mapped = calloc(image->nr_vmas + 1, sizeof(*mapped)); /* the old offsets */
-	int err = 0;
 
 	if (!mapped)
 		return -ENOMEM;
 	for (size_t i = 0; i < image->nr_vmas; i++)
 		mapped[i] = image->vmas[i].offset;
 	qsort(mapped, image->nr_vmas, sizeof(*mapped), compare_u64);
-	for (size_t i = 0; !err && i < task->nr_gpus; i++)
-		err = find_offsets_on(task, &task->gpus[i], mapped);
-	return err;
+	for (const struct gpu *gpu = task->gpus; gpu < task->gpus + task->nr_gpus; gpu++) {
+		_cleanup_close_ int fd = -1;
+
+		for (size_t i = 0; i < image->state.nr_bos; i++) {
+			struct bo *bo = &task->image->state.bos[i];
+			_cleanup_close_ int dmabuf = -1;
+			uint32_t handle;
+			int err;
+
+			if (bo->gpu_id != gpu->user_id || !bo->share.buffer || kfd_state_owns(&image->state, i) ||
+			    !bsearch(&bo->offset, mapped, image->nr_vmas, sizeof(*mapped), compare_u64))
+				continue;
+			dmabuf = share_table_get(task->table, bo->share.buffer);
+			if (dmabuf < 0)
+				return dmabuf;
+			if (fd < 0)
+				fd = drm_open_minor(gpu->minor);
+			err = fd < 0 ? fd : gem_import(fd, dmabuf, &handle);
+			if (!err) {
+				err = gem_offset(fd, handle, &bo->restored_offset);
+				gem_close(fd, handle);
+			}
+			/* A buffer that is not for the CPU is mapped nowhere. */
+			if (err && err != -EPERM)
+				return fail(err, "gpu %#x: cannot ask for the file offset of shared buffer %u: %m", gpu->user_id,
+					    bo->share.buffer);
+		}
+	}
+	return 0;
 }
 
 int share_attach(struct share_task *task, int kfd)

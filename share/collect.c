@@ -197,31 +197,14 @@ static int check_kfd_vm_known(const struct survey *survey, size_t number)
 		    "nothing shows which file has the KFD's address space: that cannot be saved", file->pid, file->minor);
 }
 
-static int add_handles(struct survey *survey, size_t number, size_t process)
+static struct holder holder_of_handle(const struct survey *survey, size_t number, const struct gem_entry *entry)
 {
 	const struct task_file *file = &survey->request->files->files[number];
-	_cleanup_free_ struct gem_entry *entries = NULL;
-	size_t nr = 0;
-	int err = gem_list(file->fd, &entries, &nr);
 
-	if (err == -EINVAL)
-		return check_unlisted(file, "VMM, IPC, graphics, video");
-	if (err)
-		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
-	err = nr ? check_kfd_vm_known(survey, number) : 0;
-	for (size_t i = 0; !err && i < nr; i++) {
-		struct holder holder = {
-			.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .process = process, .file = number,
-			.handle = entries[i].handle, .is_import = entries[i].is_import, .is_home = !entries[i].is_import,
-		};
-
-		err = look_at_handle(survey, file, &holder);
-		if (err)
-			return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, holder.handle,
-				    file->minor);
-		err = array_add(survey->holders, survey->nr_holders, holder);
-	}
-	return err;
+	return (struct holder){
+		.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .process = survey_process_of(survey->request, file->pid),
+		.file = number, .handle = entry->handle, .is_import = entry->is_import, .is_home = !entry->is_import,
+	};
 }
 
 int share_file_is_used(const struct task_file *file)
@@ -247,11 +230,12 @@ static int collect_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
 	const struct task_file *file = &request->files->files[number];
-	size_t process = survey_process_of(request, file->pid), owner = request->nr_processes;
+	size_t owner = request->nr_processes, nr = 0;
+	_cleanup_free_ struct gem_entry *entries = NULL;
 	int err = 0;
 
 	/* A task without /dev/kfd knows no address space of its own. */
-	if (request->processes[process]->file.minor)
+	if (request->processes[survey_process_of(request, file->pid)]->file.minor)
 		owner = files_owner(survey, number);
 	if (owner < request->nr_processes)
 		return fail(-EOPNOTSUPP, "pid %d: has the file of renderD%u in which pid %d, with a higher pid, has its address space "
@@ -259,7 +243,24 @@ static int collect_file(struct survey *survey, size_t number)
 			    request->processes[owner]->file.pid);
 	if (survey->objects[number].nr_syncobjs)
 		err = check_kfd_vm_known(survey, number);
-	return err ? err : add_handles(survey, number, process);
+	if (err)
+		return err;
+	err = gem_list(file->fd, &entries, &nr);
+	if (err == -EINVAL)
+		return check_unlisted(file, "VMM, IPC, graphics, video");
+	if (err)
+		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
+	err = nr ? check_kfd_vm_known(survey, number) : 0;
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct holder holder = holder_of_handle(survey, number, &entries[i]);
+
+		err = look_at_handle(survey, file, &holder);
+		if (err)
+			return fail(err, "pid %d: cannot look at handle %u of its renderD%u: %m", file->pid, holder.handle,
+				    file->minor);
+		err = array_add(survey->holders, survey->nr_holders, holder);
+	}
+	return err;
 }
 
 /* ---- which file of a render node has the KFD's address space ---- */
@@ -348,42 +349,34 @@ static int for_each_file(struct survey *survey, int (*add)(struct survey *survey
 	return err;
 }
 
-static int add_known_handle(struct survey *survey, size_t number, const struct gem_entry *entry)
-{
-	const struct share_request *request = survey->request;
-	const struct task_file *file = &request->files->files[number];
-	struct holder holder = {
-		.kind = HOLDER_HANDLE, .minor = file->minor, .dmabuf_fd = -1, .file = number, .handle = entry->handle,
-		.process = survey_process_of(request, file->pid), .is_import = entry->is_import, .is_home = !entry->is_import,
-	};
-	const struct holder *known = NULL;
-	int err;
-
-	holder.is_mappable = !gem_offset(file->fd, entry->handle, &holder.offset);
-	if (!entry->is_import && holder.is_mappable) {
-		known = bsearch(&holder, survey->holders, survey->nr_kfd_holders, sizeof(holder), survey_compare_names);
-		if (!known)
-			return 0;
-		holder.inode = known->inode;
-	} else {
-		holder.dmabuf_fd = gem_export(file->fd, entry->handle, false);
-		if (holder.dmabuf_fd < 0)
-			return 0;
-		err = survey_keep_dmabuf(survey, holder.dmabuf_fd);
-		if (err || survey_inode(holder.dmabuf_fd, &holder.inode))
-			return err;
-	}
-	return array_add(survey->holders, survey->nr_holders, holder);
-}
-
+/* What cannot be looked at is left out. */
 static int add_known_handles(struct survey *survey, size_t number)
 {
+	const struct task_file *file = &survey->request->files->files[number];
 	_cleanup_free_ struct gem_entry *entries = NULL;
 	size_t nr = 0;
-	int err = gem_list(survey->request->files->files[number].fd, &entries, &nr);
+	int err = gem_list(file->fd, &entries, &nr);
 
-	for (size_t i = 0; !err && i < nr; i++)
-		err = add_known_handle(survey, number, &entries[i]);
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct holder holder = holder_of_handle(survey, number, &entries[i]);
+		const struct holder *known;
+
+		holder.is_mappable = !gem_offset(file->fd, holder.handle, &holder.offset);
+		if (!holder.is_import && holder.is_mappable) {
+			known = bsearch(&holder, survey->holders, survey->nr_kfd_holders, sizeof(holder), survey_compare_names);
+			if (!known)
+				continue;
+			holder.inode = known->inode;
+		} else {
+			holder.dmabuf_fd = gem_export(file->fd, holder.handle, false);
+			if (holder.dmabuf_fd < 0)
+				continue;
+			err = survey_keep_dmabuf(survey, holder.dmabuf_fd);
+			if (err || survey_inode(holder.dmabuf_fd, &holder.inode))
+				continue;
+		}
+		err = array_add(survey->holders, survey->nr_holders, holder);
+	}
 	return err == -ENOMEM ? err : 0;
 }
 

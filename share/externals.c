@@ -77,60 +77,33 @@ static int add_if_dmabuf(struct externals *externals, pid_t pid, const char *lin
 	return inode ? add_external_buffer(externals, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
 }
 
-static int add_files_of_thread(struct externals *externals, pid_t pid, pid_t tid, size_t *ret_nr)
-{
-	_cleanup_free_ int *fds = NULL;
-	char link[80], path[80];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", pid, tid);
-	err = list_numbers(AT_FDCWD, path, &fds, ret_nr);
-	for (size_t i = 0; !err && i < *ret_nr; i++) {
-		snprintf(link, sizeof(link), "/proc/%d/task/%d/fd/%d", pid, tid, fds[i]);
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tid, fds[i]);
-		err = add_if_dmabuf(externals, pid, link, path);
-		err = is_gone(err) ? 0 : err;
-	}
-	return is_gone(err) ? 0 : err;
-}
-
 /* Threads mostly have their files in common. Where the first one has ended, another one has them. */
 static int add_external(struct externals *externals, pid_t pid)
 {
 	_cleanup_free_ int *tids = NULL;
-	size_t nr = 0, nr_files;
 	pid_t known = 0; /* a thread whose files were looked at */
-	char path[32];
-	int err;
+	char link[80], path[80];
+	size_t nr = 0;
+	int err = proc_list(pid, "task", &tids, &nr);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	err = list_numbers(AT_FDCWD, path, &tids, &nr);
 	for (size_t i = 0; !err && i < nr; i++) {
+		_cleanup_free_ int *fds = NULL;
+		size_t nr_files = 0;
+
 		if (known && !syscall(SYS_kcmp, known, tids[i], KCMP_FILES, 0, 0))
 			continue;
-		nr_files = 0;
-		err = add_files_of_thread(externals, pid, tids[i], &nr_files);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", pid, tids[i]);
+		err = list_numbers(AT_FDCWD, path, &fds, &nr_files);
+		for (size_t k = 0; !err && k < nr_files; k++) {
+			snprintf(link, sizeof(link), "/proc/%d/task/%d/fd/%d", pid, tids[i], fds[k]);
+			snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%d", pid, tids[i], fds[k]);
+			err = add_if_dmabuf(externals, pid, link, path);
+			err = is_gone(err) ? 0 : err;
+		}
+		err = is_gone(err) ? 0 : err;
 		known = !known && nr_files ? tids[i] : known;
 	}
 	return err;
-}
-
-static int read_other_processes(const struct survey *survey, struct externals *externals)
-{
-	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0;
-	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
-
-	if (err)
-		return fail(err, "cannot list /proc: %m");
-	for (size_t i = 0; i < nr; i++) {
-		err = is_in_dump(survey, pids[i]) ? 0 : add_external(externals, pids[i]);
-		if (err == -ENOMEM)
-			return err;
-		if (err && !is_gone(err) && !externals->hidden)
-			externals->hidden = pids[i];
-	}
-	return 0;
 }
 
 /* ---- handles, and BOs of the KFD ---- */
@@ -302,10 +275,19 @@ static int read_kfd(const struct survey *survey, struct externals *externals)
 int externals_read(const struct survey *survey, struct externals **ret)
 {
 	struct externals *externals = *ret = calloc(1, sizeof(*externals));
-	int err = externals ? read_other_processes(survey, externals) : -ENOMEM;
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	int err = externals ? list_numbers(AT_FDCWD, "/proc", &pids, &nr) : -ENOMEM;
 
 	if (err)
-		return err;
+		return externals ? fail(err, "cannot list /proc: %m") : err;
+	for (size_t i = 0; i < nr; i++) {
+		err = is_in_dump(survey, pids[i]) ? 0 : add_external(externals, pids[i]);
+		if (err == -ENOMEM)
+			return err;
+		if (err && !is_gone(err) && !externals->hidden)
+			externals->hidden = pids[i];
+	}
 	externals->knows_pids = task_in_initial_pid_ns() > 0;
 	err = read_kfd(survey, externals);
 	if (err)
@@ -335,30 +317,23 @@ pid_t externals_find(const struct externals *externals, uint64_t inode)
 	return found ? found->pid : 0;
 }
 
-/* A process of the KFD that uses the GPU with a render minor; 0: any GPU. */
-static pid_t find_user(const struct survey *survey, const struct externals *externals, uint32_t minor)
+pid_t externals_suspect(const struct survey *survey, const struct externals *externals, const struct buffer *buffer,
+			bool any, bool far)
 {
+	bool is_told = any ? externals->tells_bos : externals->tells_handles || !externals->knows_pids;
 	const struct topology *machine = survey->request->machine;
 	char path[96];
 
-	for (size_t i = 0; i < externals->nr_kfd_pids; i++)
+	/* A process of the KFD that uses the GPU, or any. */
+	for (size_t i = 0; !is_told && i < externals->nr_kfd_pids; i++)
 		for (unsigned int node = 0; node < machine->nr_nodes; node++) {
 			if (!topology_is_gpu(machine->nodes[node]) ||
-			    (minor && !survey_same_device(survey, topology_minor(machine->nodes[node]), minor)))
+			    (!far && !survey_same_device(survey, topology_minor(machine->nodes[node]), buffer->minor)))
 				continue;
 			snprintf(path, sizeof(path), KFD_PROCESSES "/%d/vram_%u", externals->kfd_pids[i],
 				 topology_gpu_id(machine->nodes[node]));
 			if (!access(path, F_OK))
 				return externals->kfd_pids[i];
 		}
-	return 0;
-}
-
-pid_t externals_suspect(const struct survey *survey, const struct externals *externals, const struct buffer *buffer,
-			bool any, bool far)
-{
-	bool is_told = any ? externals->tells_bos : externals->tells_handles || !externals->knows_pids;
-	pid_t pid = is_told ? 0 : find_user(survey, externals, far ? 0 : buffer->minor);
-
-	return pid || !any ? pid : externals->hidden;
+	return any ? externals->hidden : 0;
 }

@@ -215,16 +215,6 @@ void references_free(struct references *references)
 	free(references);
 }
 
-static size_t nr_descriptors(const struct references *references, uint64_t inode)
-{
-	const struct descriptor *first = find_descriptor(references, inode);
-	size_t nr = 0;
-
-	while (first && first + nr < references->list + references->nr && first[nr].inode == inode)
-		nr++;
-	return nr;
-}
-
 /* ---- mappings on other GPUs ---- */
 
 /* Each group is read once: there may be thousands of buffers. */
@@ -314,9 +304,13 @@ static bool is_first_there(const struct survey *survey, const struct buffer *buf
 
 static struct account account_for(struct survey *survey, const struct buffer *buffer)
 {
-	struct account ret = { .known = (int64_t)nr_descriptors(survey->references, buffer->holders->inode) };
+	const struct references *references = survey->references;
+	const struct descriptor *open = find_descriptor(references, buffer->holders->inode);
+	struct account ret = { 0 };
 	int vram = -1;
 
+	for (; open && open < references->list + references->nr && open->inode == buffer->holders->inode; open++)
+		ret.known++;
 	for (size_t i = 0; i < buffer->nr; i++) {
 		const struct holder *holder = &buffer->holders[i];
 		bool here = survey_same_device(survey, holder->minor, buffer->minor);
