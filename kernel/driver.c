@@ -5,8 +5,6 @@
  */
 #include <sys/utsname.h>
 
-#include <libdrm/amdgpu_drm.h>
-
 #include "kernel/driver.h"
 #include "amdgpu_plugin_util.h"
 
@@ -26,15 +24,4 @@ void driver_ask_release(const char *version_file, struct driver_release *ret)
 	snprintf(ret->text, sizeof(ret->text), "%s %s", ret->dkms ? "amdgpu-dkms" : "Linux", version);
 	if (sscanf(version, "%d.%d.%d", &ret->major, &ret->minor, &ret->patch) < 2)
 		ret->major = ret->minor = ret->patch = 0;
-}
-
-int driver_ask_device(int fd, struct drm_amdgpu_info_device *ret)
-{
-	struct drm_amdgpu_info args = {
-		.return_pointer = (uintptr_t)ret,
-		.return_size = sizeof(*ret),
-		.query = AMDGPU_INFO_DEV_INFO,
-	};
-
-	return drm_call(fd, DRM_IOCTL_AMDGPU_INFO, &args);
 }

@@ -25,10 +25,6 @@ struct driver_release {
 /* Asks @version_file (DRIVER_VERSION_FILE), and the kernel when there is none. */
 void driver_ask_release(const char *version_file, struct driver_release *ret);
 
-/* What the driver knows of the GPU of a render node. 0 or -errno, no message. */
-struct drm_amdgpu_info_device;
-int driver_ask_device(int fd, struct drm_amdgpu_info_device *ret);
-
 /* Whether the driver's release is at least @major.@minor. */
 static inline bool driver_is_since(const struct driver_release *driver, int major, int minor)
 {

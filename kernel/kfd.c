@@ -73,13 +73,19 @@ struct kfd_rules kfd_ask_rules(int fd)
 	return rules_of(false);
 }
 
-/* Whether there is one that the process may use; in Linux 7.2 and later, none at all is EINVAL, too. True where unknown. */
-static bool has_gpu(void)
+/*
+ * No process gets in while the driver resets a GPU, whosesoever it is: EAGAIN by kfd_open() in Linux 6.1, later EINVAL by
+ * kfd_create_process(). In Linux 7.2 and later, EINVAL also says that there is no GPU that the process may use.
+ */
+static bool is_reset(int err)
 {
-	_cleanup_close_ int nodes = open("/sys/class/kfd/kfd/topology/nodes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int nodes = -1;
 	_cleanup_free_ int *numbers = NULL;
 	size_t nr = 0;
 
+	if (!(err == -EAGAIN || err == -EINVAL))
+		return false;
+	nodes = open("/sys/class/kfd/kfd/topology/nodes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (nodes < 0 || list_numbers(nodes, ".", &numbers, &nr))
 		return true;
 	for (size_t i = 0; i < nr; i++) {
@@ -91,15 +97,6 @@ static bool has_gpu(void)
 			return true;
 	}
 	return false;
-}
-
-/*
- * No process gets in while the driver resets a GPU, whosesoever it is: EAGAIN by kfd_open() in Linux 6.1, later EINVAL by
- * kfd_create_process().
- */
-static bool is_reset(int err)
-{
-	return (err == -EAGAIN || err == -EINVAL) && has_gpu();
 }
 
 int kfd_open_as(int flags)
@@ -310,26 +307,20 @@ bool kfd_restores_without_bos(int fd)
 	return criu_op(fd, KFD_CRIU_OP_RESTORE, &args) != -EINVAL;
 }
 
-static const char *restore_hint(int err)
-{
-	if (err == -EBUSY)
-		return " (another process holds an SDMA queue that this one had: end that one, or choose another GPU by "
-		       "KFD_DEVICE_MAP)";
-	/* On gfx94x and later, releases give every second SDMA engine other doorbells. */
-	if (err == -EINVAL)
-		return " (releases of Linux differ in the doorbells of SDMA queues, among others: restore it on the release "
-		       "where it was dumped)";
-	return "";
-}
-
 int kfd_restore(int fd, struct kfd_state *state)
 {
 	int err = exchange_state(fd, KFD_CRIU_OP_RESTORE, state);
+	const char *advice = "";
 
-	if (err)
-		return fail(err, "cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %m%s",
-			    state->pid, state->nr_devices, state->nr_bos, state->nr_objects, restore_hint(err));
-	return 0;
+	if (err == -EBUSY)
+		advice = " (another process holds an SDMA queue that this one had: end that one, or choose another GPU by "
+			 "KFD_DEVICE_MAP)";
+	/* On gfx94x and later, releases give every second SDMA engine other doorbells. */
+	if (err == -EINVAL)
+		advice = " (releases of Linux differ in the doorbells of SDMA queues, among others: restore it on the release "
+			 "where it was dumped)";
+	return err ? fail(err, "cannot restore the GPU state of pid %u (%u GPUs, %u BOs, %u objects): %m%s", state->pid,
+			  state->nr_devices, state->nr_bos, state->nr_objects, advice) : 0;
 }
 
 int kfd_resume(int fd, pid_t pid)

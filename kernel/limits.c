@@ -46,20 +46,6 @@ static bool overruns_in_partitions(const struct driver_release *driver)
 	return driver_may_be_any(driver) || saves_every_xcc(driver) || (driver->dkms && driver_is_since(driver, 6, 13));
 }
 
-/* Control stacks of gfx9: releases between 6.12 and 7.2 were not looked at (stack_of() sees it in what is saved). */
-static bool saves_no_stacks(const struct driver_release *driver)
-{
-	return driver_is_since(driver, 7, 2);
-}
-
-/* Where GPUs are hidden, the other partitions of the device may be among them. */
-static bool may_be_part_of_device(const struct topology_node *gpu, const struct topology *machine)
-{
-	bool misses_some = machine->nr_hidden && topology_get(gpu, TOPOLOGY_NUM_XCC) < MAX_XCCS;
-
-	return topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
-}
-
 /* What is lost; an empty text: nothing. */
 static void find_loss(const struct queue_record *record, const struct topology_node *gpu,
 		      const struct driver_release *driver, char why[LIMITS_TEXT_MAX])
@@ -99,13 +85,16 @@ enum limit limits_of_queue(const struct queue_record *record, const struct topol
 			   const struct topology *machine, const struct driver_release *driver,
 			   char why[LIMITS_TEXT_MAX])
 {
+	/* Where GPUs are hidden, the other partitions of the device may be among them. */
+	bool misses_some = machine->nr_hidden && topology_get(gpu, TOPOLOGY_NUM_XCC) < MAX_XCCS;
+	bool may_be_part = topology_may_be_partition(gpu) && (misses_some || topology_shares_device(machine, gpu));
 	struct queue_record idle = *record;
 	char why_idle[LIMITS_TEXT_MAX];
 
 	if (topology_get(gpu, TOPOLOGY_GFX_TARGET_VERSION) >= 110000)
 		return limits_of_mes(record, gpu, driver, why);
 	/* What RESTORE of the queue's record does to the kernel. */
-	if (record->type == QUEUE_TYPE_COMPUTE && overruns_in_partitions(driver) && may_be_part_of_device(gpu, machine)) {
+	if (record->type == QUEUE_TYPE_COMPUTE && overruns_in_partitions(driver) && may_be_part) {
 		snprintf(why, LIMITS_TEXT_MAX, "RESTORE of this driver overwrites memory of the kernel where a GPU is in several "
 			 "partitions%s: use Linux 7.3 or later, or one partition (SPX)",
 			 machine->nr_hidden ? ", as it may be, since GPUs are hidden" : "");
@@ -132,7 +121,8 @@ enum limit limits_of_gpu(const struct topology_node *gpu, const struct topology 
 		.format = QUEUE_FORMAT_AQL,
 		.percent = 100,
 		.cwsr_address = 1,
-		.ctl_stack_size = saves_no_stacks(driver) ? 0 : nr_mqds * ROCM_STACK,
+		/* Releases between 6.12 and 7.2 were not looked at (stack_of() sees it in what is saved). */
+		.ctl_stack_size = driver_is_since(driver, 7, 2) ? 0 : nr_mqds * ROCM_STACK,
 		.mqd_size = nr_mqds * COMPUTE_MQD_SIZE,
 		.nr_mqds = nr_mqds,
 		.mqd_stack_size = ROCM_STACK,
@@ -194,8 +184,11 @@ int limits_check_queues(pid_t pid, const struct kfd_state *state, const struct t
 			const struct driver_release *driver, bool try)
 {
 	int err = find_queue_limit(pid, state, machine, driver, try ? LOSS_TRIED : LOSS_REFUSED);
+	_cleanup_free_ struct queue_record *queues = NULL;
+	size_t nr;
 
-	return err ? err : mes_check(state, machine);
+	/* Whether those that MES maps could be recreated. */
+	return err ? err : mes_list(state, machine, true, &queues, &nr);
 }
 
 bool limits_are_busy(const struct kfd_state *state, const struct topology *machine, const struct driver_release *driver,

@@ -181,14 +181,6 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 	return 0;
 }
 
-int mes_check(const struct kfd_state *state, const struct topology *machine)
-{
-	_cleanup_free_ struct queue_record *queues = NULL;
-	size_t nr;
-
-	return mes_list(state, machine, true, &queues, &nr);
-}
-
 void mes_cut(struct kfd_state *state, const struct topology *machine)
 {
 	for (uint32_t i = state->nr_queues; i-- > 0;) {

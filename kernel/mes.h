@@ -39,9 +39,6 @@ enum mes_verdict mes_judge(const struct queue_record *record, char why[LIMITS_TE
 int mes_list(const struct kfd_state *state, const struct topology *machine, bool by_user, struct queue_record **ret,
 	     size_t *ret_nr);
 
-/* Whether mes_list() could list them. 0, or -errno after fail(). */
-int mes_check(const struct kfd_state *state, const struct topology *machine);
-
 /* Takes those that are recreated out of a state. */
 void mes_cut(struct kfd_state *state, const struct topology *machine);
 

@@ -49,13 +49,21 @@ void mounted_free(struct mounted *mounted)
 	free(mounted);
 }
 
-static int make_node(int dir, uint32_t minor, uint32_t model)
+int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
 {
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	_cleanup_close_ int dir = mounted ? (int)syscall(SYS_openat2, AT_FDCWD, "/dev/dri", &how, sizeof(how)) : -1;
 	dev_t number = device_render_number(minor);
 	char name[32], model_name[32];
+	struct statfs fs;
 	struct stat st;
 	bool has_model;
 
+	if (dir < 0 || fstatfs(dir, &fs) || fs.f_type != TMPFS_MAGIC || fstat(dir, &st))
+		return 0;
+	for (size_t i = 0; i < mounted->nr; i++)
+		if (mounted->devices[i] == st.st_dev)
+			return 0;
 	snprintf(name, sizeof(name), "renderD%u", minor);
 	snprintf(model_name, sizeof(model_name), "renderD%u", model);
 	if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
@@ -67,19 +75,4 @@ static int make_node(int dir, uint32_t minor, uint32_t model)
 	if (has_model && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	return fchmodat(dir, name, has_model ? st.st_mode & 0777 : ENGINES_MODE, 0) ? -errno : 0;
-}
-
-int nodes_make(const struct mounted *mounted, uint32_t minor, uint32_t model)
-{
-	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
-	_cleanup_close_ int dir = mounted ? (int)syscall(SYS_openat2, AT_FDCWD, "/dev/dri", &how, sizeof(how)) : -1;
-	struct statfs fs;
-	struct stat st;
-
-	if (dir < 0 || fstatfs(dir, &fs) || fs.f_type != TMPFS_MAGIC || fstat(dir, &st))
-		return 0;
-	for (size_t i = 0; i < mounted->nr; i++)
-		if (mounted->devices[i] == st.st_dev)
-			return 0;
-	return make_node(dir, minor, model);
 }

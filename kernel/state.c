@@ -237,17 +237,15 @@ static int read_svm_range(struct kfd_state *state, struct reader *reader, uint32
 
 /* ---- all ---- */
 
-static int read_objects(struct kfd_state *state, uint32_t nr_devices)
+int records_read(struct kfd_state *state, uint32_t nr_devices)
 {
 	struct reader reader;
 	int err = begin(state, nr_devices, &reader, &state->version);
 
 	for (uint32_t i = 0; !err && i < state->nr_objects; i++) {
-		const uint8_t *kind = reader.bytes + reader.at;
+		bool is_there = reader.size - reader.at >= sizeof(uint32_t);
 
-		if (reader.size - reader.at < sizeof(uint32_t))
-			return -EPROTO;
-		switch (get_u32(kind)) {
+		switch (is_there ? get_u32(reader.bytes + reader.at) : UINT32_MAX) {
 		case OBJECT_QUEUE:
 			err = read_queue(state, &reader);
 			break;
@@ -261,13 +259,8 @@ static int read_objects(struct kfd_state *state, uint32_t nr_devices)
 			err = -EPROTO;
 		}
 	}
-	return err || reader.at == reader.size ? err : -EPROTO;
-}
-
-int records_read(struct kfd_state *state, uint32_t nr_devices)
-{
-	int err = read_objects(state, nr_devices);
-
+	if (!err && reader.at != reader.size)
+		err = -EPROTO;
 	state->is_known = !err;
 	return err == -EPROTO ? 0 : err;
 }

@@ -311,35 +311,10 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 	return r;
 }
 
-static int collect_task(struct task_files *files, pid_t pid, int (*is_amd)(int fd))
-{
-	_cleanup_close_ int pidfd = -1;
-	_cleanup_free_ int *fds = NULL;
-	size_t count = 0;
-	int err = proc_list(pid, "fd", &fds, &count);
-
-	if (!err && (pidfd = syscall(SYS_pidfd_open, pid, 0)) < 0)
-		err = -errno;
-	if (err)
-		return fail(err, "pid %d: cannot look at its files: %m", pid);
-	for (size_t i = 0; i < count; i++) {
-		err = take_file(files, pid, pidfd, fds[i], is_amd);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
+/* compare_u32() sorts them by what they begin with. */
 struct numbered_task {
-	pid_t pid, own;
+	pid_t own, pid;
 };
-
-static int compare_own_pids(const void *a, const void *b)
-{
-	pid_t x = ((const struct numbered_task *)a)->own, y = ((const struct numbered_task *)b)->own;
-
-	return (x > y) - (x < y);
-}
 
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
 {
@@ -353,13 +328,22 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 	 * have one order: tasks that were restored have chosen theirs. Each task is asked once.
 	 */
 	for (size_t i = 0; i < nr; i++)
-		tasks[i] = (struct numbered_task){ pids[i], task_own_pid(pids[i]) };
-	qsort(tasks, nr, sizeof(*tasks), compare_own_pids);
+		tasks[i] = (struct numbered_task){ task_own_pid(pids[i]), pids[i] };
+	qsort(tasks, nr, sizeof(*tasks), compare_u32);
 	for (size_t i = 0; i < nr; i++)
 		pids[i] = tasks[i].pid;
 	for (size_t i = 0; i < nr; i++) {
-		int err = collect_task(&files, pids[i], is_amd);
+		_cleanup_close_ int pidfd = -1;
+		_cleanup_free_ int *fds = NULL;
+		size_t count = 0;
+		int err = proc_list(pids[i], "fd", &fds, &count);
 
+		if (!err && (pidfd = syscall(SYS_pidfd_open, pids[i], 0)) < 0)
+			err = -errno;
+		if (err)
+			return fail(err, "pid %d: cannot look at its files: %m", pids[i]);
+		for (size_t k = 0; !err && k < count; k++)
+			err = take_file(&files, pids[i], pidfd, fds[k], is_amd);
 		if (err)
 			return err;
 	}
