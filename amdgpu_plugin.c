@@ -52,15 +52,6 @@ static int result(int err, const char *what)
 	return -1;
 }
 
-/* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
-static int load_settings(enum criu_wanted wanted)
-{
-	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(),
-			      options_or_environment, NULL);
-	options_check(&plugin.settings);
-	return wanted == CRIU_WANTED ? settings_check(&plugin.settings) : 0;
-}
-
 static int plugin_init(int stage)
 {
 	enum criu_wanted wanted = CRIU_WANTED_PERHAPS;
@@ -80,7 +71,10 @@ static int plugin_init(int stage)
 		return 0;
 	if (wanted == CRIU_WANTED)
 		pr_info("version %s\n", plugin_version);
-	if (load_settings(wanted))
+	/* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
+	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), options_or_environment, NULL);
+	options_check(&plugin.settings);
+	if (wanted == CRIU_WANTED && settings_check(&plugin.settings))
 		return result(-EINVAL, "settings");
 	if (stage == CRIU_STAGE_DUMP)
 		plugin.dump = dump_new(&plugin.settings);

@@ -119,44 +119,35 @@ int drm_minor_is_amd(uint32_t minor_number)
 
 /* ---- handles ---- */
 
-static int list_into(int fd, struct list_entry *entries, uint32_t room, uint32_t *ret_nr)
-{
-	struct list_handles args = { .entries = (uintptr_t)entries, .num_entries = room };
-	int err = ioctl(fd, IOCTL_LIST_HANDLES, &args) ? -errno : 0;
-
-	*ret_nr = args.num_entries;
-	return err;
-}
-
-static int take_entries(const struct list_entry *entries, uint32_t nr, struct gem_entry **ret, size_t *ret_nr)
-{
-	*ret = calloc((size_t)nr + 1, sizeof(**ret));
-	if (!*ret)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < nr; i++)
-		(*ret)[i] = (struct gem_entry){
-			.handle = entries[i].gem_handle,
-			.is_import = entries[i].flags & LIST_IS_IMPORT,
-		};
-	qsort(*ret, nr, sizeof(**ret), compare_u32);
-	*ret_nr = nr;
-	return 0;
-}
-
 int gem_list(int fd, struct gem_entry **ret, size_t *ret_nr)
 {
-	uint32_t nr, room = 0;
+	uint32_t room = 0;
 
 	for (unsigned int tries = 0; tries < LIST_TRIES; tries++) {
 		_cleanup_free_ struct list_entry *entries = calloc((size_t)room + 1, sizeof(*entries));
-		int err = entries ? list_into(fd, entries, room, &nr) : -ENOMEM;
+		struct list_handles args = { .entries = (uintptr_t)entries, .num_entries = room };
+		int err = entries ? 0 : -ENOMEM;
 
-		/* With too little room nothing was copied. */
-		if (!err && nr <= room)
-			return take_entries(entries, nr, ret, ret_nr);
+		if (!err && ioctl(fd, IOCTL_LIST_HANDLES, &args))
+			err = -errno;
 		if (err && err != -EAGAIN)
 			return err;
-		room = err ? 0 : nr;
+		/* With too little room nothing was copied. */
+		if (err || args.num_entries > room) {
+			room = err ? 0 : args.num_entries;
+			continue;
+		}
+		*ret = calloc((size_t)args.num_entries + 1, sizeof(**ret));
+		if (!*ret)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < args.num_entries; i++)
+			(*ret)[i] = (struct gem_entry){
+				.handle = entries[i].gem_handle,
+				.is_import = entries[i].flags & LIST_IS_IMPORT,
+			};
+		qsort(*ret, args.num_entries, sizeof(**ret), compare_u32);
+		*ret_nr = args.num_entries;
+		return 0;
 	}
 	return -EAGAIN;
 }
@@ -238,53 +229,38 @@ int gem_close(int fd, uint32_t handle)
 
 /* ---- mappings ---- */
 
-static int mappings_into(int fd, uint32_t handle, struct vm_entry *entries, uint32_t room, uint32_t *ret_nr)
-{
-	struct gem_op args = {
-		.handle = handle, .op = OP_GET_MAPPING_INFO, .value = (uintptr_t)entries, .num_entries = room,
-	};
-	int err = drm_call(fd, IOCTL_GEM_OP, &args);
-
-	*ret_nr = args.num_entries;
-	return err;
-}
-
-static int add_mappings(uint32_t handle, const struct vm_entry *entries, uint32_t nr, struct render_objects *objects)
-{
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct gem_mapping mapping = {
-			.handle = handle,
-			.va = entries[i].addr,
-			.size = entries[i].size,
-			.offset = entries[i].offset,
-			.flags = (uint32_t)entries[i].flags & ~VM_DELAY_UPDATE,
-		};
-
-		if (array_add(objects->mappings, objects->nr_mappings, mapping))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 int gem_mappings(int fd, uint32_t handle, struct render_objects *objects)
 {
 	_cleanup_free_ struct vm_entry *many = NULL;
 	struct vm_entry few[4];
-	uint32_t nr, room = ARRAY_SIZE(few);
+	uint32_t room = ARRAY_SIZE(few);
 
 	for (unsigned int tries = 0; tries < LIST_TRIES; tries++) {
-		struct vm_entry *entries = many ? many : few;
-		int err = mappings_into(fd, handle, entries, room, &nr);
+		const struct vm_entry *entries = many ? many : few;
+		struct gem_op args = {
+			.handle = handle, .op = OP_GET_MAPPING_INFO, .value = (uintptr_t)entries, .num_entries = room,
+		};
+		int err = drm_call(fd, IOCTL_GEM_OP, &args);
+		bool has_room = args.num_entries <= room;
 
-		if (err)
+		for (uint32_t i = 0; !err && has_room && i < args.num_entries; i++) {
+			const struct gem_mapping mapping = {
+				.handle = handle,
+				.va = entries[i].addr,
+				.size = entries[i].size,
+				.offset = entries[i].offset,
+				.flags = (uint32_t)entries[i].flags & ~VM_DELAY_UPDATE,
+			};
+
+			err = array_add(objects->mappings, objects->nr_mappings, mapping);
+		}
+		if (err || has_room)
 			return err;
-		if (nr <= room)
-			return add_mappings(handle, entries, nr, objects);
 		free(many);
-		many = calloc(nr, sizeof(*many));
+		room = args.num_entries;
+		many = calloc(room, sizeof(*many));
 		if (!many)
 			return -ENOMEM;
-		room = nr;
 	}
 	return -EAGAIN;
 }
@@ -359,16 +335,9 @@ static int query_point(int fd, uint32_t handle, uint32_t flags, uint64_t *ret)
 	return drm_call(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
 }
 
-/* -EINVAL: it has no fence; -ETIME: that has not signalled. */
-static int ask_fence(int fd, uint32_t handle)
-{
-	struct drm_syncobj_wait args = { .handles = (uintptr_t)&handle, .count_handles = 1 };
-
-	return drm_call(fd, DRM_IOCTL_SYNCOBJ_WAIT, &args);
-}
-
 static int ask_syncobj(int fd, uint32_t handle, struct render_syncobj *ret, bool *ret_pending)
 {
+	struct drm_syncobj_wait args = { .handles = (uintptr_t)&handle, .count_handles = 1 };
 	uint64_t last = 0;
 	int fence, err = query_point(fd, handle, 0, &ret->point);
 
@@ -377,7 +346,8 @@ static int ask_syncobj(int fd, uint32_t handle, struct render_syncobj *ret, bool
 	err = query_point(fd, handle, DRM_SYNCOBJ_QUERY_FLAGS_LAST_SUBMITTED, &last);
 	if (err)
 		return err == -ENOENT ? -EIO : err;
-	fence = ask_fence(fd, handle);
+	/* -EINVAL: it has no fence; -ETIME: that has not signalled. */
+	fence = drm_call(fd, DRM_IOCTL_SYNCOBJ_WAIT, &args);
 	if (fence && fence != -EINVAL && fence != -ETIME)
 		return fence == -ENOENT ? -EIO : fence;
 	ret->handle = handle;
@@ -516,30 +486,13 @@ int drm_count_contexts(int fd, uint32_t *ret)
 	return 0;
 }
 
-/* "drm-memory-gtt: 4 KiB"; "drm-engine-gfx: 7 ns". VRAM is left out: page tables stay there when all was unmapped. */
-static int read_fdinfo(int fd, struct drm_holdings *holdings)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], line[128];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		uint64_t kib;
-
-		if (sscanf(line, "drm-memory-gtt: %" SCNu64, &kib) == 1)
-			holdings->memory_kib = kib;
-		holdings->has_computed |= !strncmp(line, "drm-engine-", strlen("drm-engine-"));
-	}
-	return 0;
-}
-
 int drm_ask_holdings(int fd, struct drm_holdings *ret)
 {
+	_cleanup_fclose_ FILE *f = NULL;
 	struct render_objects objects = { 0 };
+	char path[64], line[128];
 	uint32_t pending;
+	uint64_t kib;
 	int err;
 
 	*ret = (struct drm_holdings){ 0 };
@@ -549,14 +502,27 @@ int drm_ask_holdings(int fd, struct drm_holdings *ret)
 	err = gem_syncobjs(fd, &objects, &pending);
 	ret->nr_syncobjs = (uint32_t)objects.nr_syncobjs;
 	free(objects.syncobjs);
-	return err ? err : read_fdinfo(fd, ret);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	/* "drm-memory-gtt: 4 KiB"; "drm-engine-gfx: 7 ns". VRAM is left out: page tables stay there when all was unmapped. */
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "drm-memory-gtt: %" SCNu64, &kib) == 1)
+			ret->memory_kib = kib;
+		ret->has_computed |= !strncmp(line, "drm-engine-", strlen("drm-engine-"));
+	}
+	return 0;
 }
 
 /* ---- a new address space ---- */
 
-/* One page is mapped and unmapped again; @syncobj gets a point for either. */
-static int touch_page_tables(int fd, uint32_t handle, uint32_t syncobj)
+/* One page is mapped and unmapped again; a syncobj gets a point for either. */
+static int touch_and_wait(int fd, uint32_t handle)
 {
+	const struct render_syncobj none = { 0 };
 	struct gem_va args = {
 		.handle = handle,
 		.operation = AMDGPU_VA_OP_MAP,
@@ -564,39 +530,24 @@ static int touch_page_tables(int fd, uint32_t handle, uint32_t syncobj)
 		.va_address = 1 << 30,
 		.map_size = PAGE_BYTES,
 		.timeline_point = 1,
-		.timeline_syncobj = syncobj,
 	};
-	int err = drm_call(fd, IOCTL_GEM_VA, &args);
-
-	args.operation = AMDGPU_VA_OP_UNMAP;
-	args.timeline_point = 2;
-	return err ? err : drm_call(fd, IOCTL_GEM_VA, &args);
-}
-
-static int wait_for_point(int fd, uint32_t syncobj, uint64_t point)
-{
-	struct drm_syncobj_timeline_wait args = {
-		.handles = (uintptr_t)&syncobj,
-		.points = (uintptr_t)&point,
-		.timeout_nsec = (int64_t)kernel_time_in(CLEAR_SECONDS * 1000000000ull, monotonic_offset_ns()),
-		.count_handles = 1,
+	struct drm_syncobj_timeline_wait wait = {
+		.handles = (uintptr_t)&args.timeline_syncobj, .points = (uintptr_t)&args.timeline_point, .count_handles = 1,
 	};
-
-	return drm_call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &args);
-}
-
-static int touch_and_wait(int fd, uint32_t handle)
-{
-	const struct render_syncobj none = { 0 };
-	uint32_t syncobj;
-	int left, err = gem_make_syncobj(fd, &none, &syncobj);
+	int left, err = gem_make_syncobj(fd, &none, &args.timeline_syncobj);
 
 	if (err)
 		return err;
-	err = touch_page_tables(fd, handle, syncobj);
+	err = drm_call(fd, IOCTL_GEM_VA, &args);
+	args.operation = AMDGPU_VA_OP_UNMAP;
+	args.timeline_point = 2;
 	if (!err)
-		err = wait_for_point(fd, syncobj, 2);
-	left = gem_drop_syncobj(fd, syncobj);
+		err = drm_call(fd, IOCTL_GEM_VA, &args);
+	if (!err) {
+		wait.timeout_nsec = (int64_t)kernel_time_in(CLEAR_SECONDS * 1000000000ull, monotonic_offset_ns());
+		err = drm_call(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &wait);
+	}
+	left = gem_drop_syncobj(fd, args.timeline_syncobj);
 	return err ? err : left;
 }
 

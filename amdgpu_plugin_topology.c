@@ -63,31 +63,22 @@ const struct topology_prop_info *topology_prop_info(enum topology_prop prop)
 	return &prop_infos[prop];
 }
 
-static void bytes_text(uint64_t value, char *text, size_t size)
+void topology_value_text(enum topology_prop prop, uint64_t value, char *text, size_t size)
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	enum topology_format format = prop_infos[prop].format;
 	size_t unit = 0;
 
+	if (format != TOPOLOGY_BYTES) {
+		snprintf(text, size, format == TOPOLOGY_HEX ? "%#" PRIx64 : "%" PRIu64, value);
+		return;
+	}
 	/* Only exact multiples are shortened: two different sizes never look the same. */
 	while (unit + 1 < ARRAY_SIZE(units) && value && value % 1024 == 0) {
 		value /= 1024;
 		unit++;
 	}
 	snprintf(text, size, "%" PRIu64 " %s", value, units[unit]);
-}
-
-void topology_value_text(enum topology_prop prop, uint64_t value, char *text, size_t size)
-{
-	switch (prop_infos[prop].format) {
-	case TOPOLOGY_HEX:
-		snprintf(text, size, "%#" PRIx64, value);
-		break;
-	case TOPOLOGY_BYTES:
-		bytes_text(value, text, size);
-		break;
-	default:
-		snprintf(text, size, "%" PRIu64, value);
-	}
 }
 
 struct topology *topology_new(void)
@@ -162,33 +153,8 @@ int topology_node_add_link(struct topology_node *node, const struct topology_lin
 	return node->nr_links == TOPOLOGY_MAX_LINKS ? -E2BIG : array_add(node->links, node->nr_links, unresolved);
 }
 
-/* Resolves the peers; links that lead nowhere are taken out. */
-static void resolve_links(const struct topology *t, unsigned int index)
-{
-	struct topology_node *node = t->nodes[index];
-	unsigned int kept = 0;
-
-	for (unsigned int i = 0; i < node->nr_links; i++) {
-		int to = find_node(t, node->links[i].node_to_id);
-
-		if (to < 0 || to == (int)index)
-			continue;
-		node->links[kept] = node->links[i];
-		node->links[kept++].to = to;
-	}
-	node->nr_links = kept;
-}
-
-/* Is link a a better sign of where a GPU belongs than link b? */
-static bool link_is_nearer(const struct topology *t, const struct topology_link *a, const struct topology_link *b)
-{
-	if (a->weight != b->weight)
-		return a->weight < b->weight;
-	return t->nodes[a->to]->id < t->nodes[b->to]->id;
-}
-
 /*
- * The CPU node that a GPU hangs on is the one its lightest link leads to. Older
+ * The CPU node that a GPU hangs on is the one its lightest link leads to, of several the lowest. Older
  * kernels list links to all CPU nodes: without weights these tell nothing.
  */
 static void derive_numa_node(const struct topology *t, struct topology_node *node)
@@ -203,7 +169,8 @@ static void derive_numa_node(const struct topology *t, struct topology_node *nod
 			continue;
 		if (best && best->to != link->to && !(best->has_weight && link->has_weight))
 			unsure = true;
-		if (!best || link_is_nearer(t, link, best))
+		if (!best || link->weight < best->weight ||
+		    (link->weight == best->weight && t->nodes[link->to]->id < t->nodes[best->to]->id))
 			best = link;
 	}
 	if (topology_has_cpu(node))
@@ -221,8 +188,21 @@ int topology_finish(struct topology *t)
 			return fail(-EEXIST, "topology: nodes %u and %u have the same gpu id %#x", t->nodes[first]->id,
 				    t->nodes[i]->id, topology_gpu_id(t->nodes[i]));
 	}
-	for (unsigned int i = 0; i < t->nr_nodes; i++)
-		resolve_links(t, i);
+	/* The peers; links that lead nowhere are taken out. */
+	for (unsigned int i = 0; i < t->nr_nodes; i++) {
+		struct topology_node *node = t->nodes[i];
+		unsigned int kept = 0;
+
+		for (unsigned int k = 0; k < node->nr_links; k++) {
+			int to = find_node(t, node->links[k].node_to_id);
+
+			if (to < 0 || to == (int)i)
+				continue;
+			node->links[kept] = node->links[k];
+			node->links[kept++].to = to;
+		}
+		node->nr_links = kept;
+	}
 	for (unsigned int i = 0; i < t->nr_nodes; i++) {
 		if (topology_is_gpu(t->nodes[i]) && !topology_has(t->nodes[i], TOPOLOGY_NUMA_NODE))
 			derive_numa_node(t, t->nodes[i]);

@@ -235,20 +235,6 @@ int read_number_at(int dir_fd, const char *path, uint64_t *ret)
 	return err ? err : parse_digits(text, 10, UINT64_MAX, &end, ret);
 }
 
-static int compare_ints(const void *a, const void *b)
-{
-	int x = *(const int *)a, y = *(const int *)b;
-
-	return (x > y) - (x < y);
-}
-
-static bool is_number(const char *name)
-{
-	size_t len = strspn(name, "0123456789");
-
-	return len && len < 10 && !name[len];
-}
-
 int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 {
 	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -260,13 +246,16 @@ int list_numbers(int dir_fd, const char *path, int **ret, size_t *ret_nr)
 	if (!dir)
 		return -errno;
 	steal_fd(&fd);
-	while (errno = 0, (entry = readdir(dir)))
-		if (is_number(entry->d_name) && array_add(numbers, nr, atoi(entry->d_name)))
+	while (errno = 0, (entry = readdir(dir))) {
+		size_t len = strspn(entry->d_name, "0123456789");
+
+		if (len && len < 10 && !entry->d_name[len] && array_add(numbers, nr, atoi(entry->d_name)))
 			return -ENOMEM;
+	}
 	if (errno)
 		return -errno;
 	if (nr)
-		qsort(numbers, nr, sizeof(*numbers), compare_ints);
+		qsort(numbers, nr, sizeof(*numbers), compare_u32); /* none is negative */
 	*ret = steal_ptr(numbers);
 	*ret_nr = nr;
 	return 0;
@@ -415,18 +404,6 @@ int message_send(int sock, const void *data, size_t len, const int *fds, size_t 
 	return n < 0 ? errno_or_eio() : 0;
 }
 
-static size_t take_fds(struct msghdr *msg, int *fds)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	size_t nr;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
-	return nr;
-}
-
 ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
 			bool *ret_cut)
 {
@@ -438,6 +415,7 @@ ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MES
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
+	const struct cmsghdr *c;
 	ssize_t n;
 
 	*ret_nr = 0;
@@ -446,7 +424,11 @@ ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MES
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n ? errno_or_eio() : 0;
-	*ret_nr = take_fds(&msg, fds);
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		*ret_nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(c), *ret_nr * sizeof(int));
+	}
 	*ret_cut = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
 	return n;
 }
