@@ -38,28 +38,25 @@ struct check {
 
 /* ---- files ---- */
 
-/* Devices that criu itself knows: memory, terminals, tun and autofs. */
-static bool criu_knows_device(const struct stat *st)
-{
-	unsigned int number = major(st->st_rdev);
-
-	if (number == 10)
-		return minor(st->st_rdev) == 200 || minor(st->st_rdev) == 235;
-	return number == 1 || number == 4 || number == 5 || (number >= 128 && number <= 143) || number == 188 ||
-	       number == 204;
-}
-
 static bool criu_saves(const char *link, const struct stat *st)
 {
 	static const char *const kinds[] = { "eventfd",	 "eventpoll", "inotify", "fanotify",
 					     "signalfd", "timerfd",   "pidfd",	 "bpf-map" };
+	bool is_anonymous = !strncmp(link, "anon_inode:", strlen("anon_inode:"));
+	unsigned int number = major(st->st_rdev);
 
-	if (strncmp(link, "anon_inode:", strlen("anon_inode:")))
-		return S_ISCHR(st->st_mode) ? criu_knows_device(st) : !S_ISBLK(st->st_mode);
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+	for (size_t i = 0; is_anonymous && i < ARRAY_SIZE(kinds); i++)
 		if (strstr(link, kinds[i]))
 			return true;
-	return false;
+	if (is_anonymous || S_ISBLK(st->st_mode))
+		return false;
+	if (!S_ISCHR(st->st_mode))
+		return true;
+	/* Of devices: memory, terminals, tun and autofs. */
+	if (number == 10)
+		return minor(st->st_rdev) == 200 || minor(st->st_rdev) == 235;
+	return number == 1 || number == 4 || number == 5 || (number >= 128 && number <= 143) || number == 188 ||
+	       number == 204;
 }
 
 static void check_files(struct check *c, struct task *task)

@@ -209,57 +209,51 @@ static void doctor_gpu(const struct topology_node *node, const struct gpu_usage 
 		    limit == LIMIT_BUSY ? " when their kernels have ended: " : "", why);
 }
 
-static void doctor_gpus(const struct driver_release *driver)
+static void check_machine(void)
 {
-	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int kfd = -1, sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_topology_ struct topology *machine = NULL;
 	struct gpu_usage usage[TOPOLOGY_MAX_NODES];
 	char why[LIMITS_TEXT_MAX], path[48];
-	int fd, err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine);
+	struct driver_release driver;
+	dev_t number;
+	int err;
 
+	if (!device_kfd_number(&number)) {
+		print_point(POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
+			    "there is no KFD on this machine");
+		return;
+	}
+	driver_ask_release(DRIVER_VERSION_FILE, &driver);
+	kfd = kfd_open();
+	err = kfd < 0 ? kfd : kfd_check_version(kfd);
+	if (kfd < 0)
+		print_failure("/dev/kfd", advice_for(-err), err);
+	else if (err)
+		print_failure("driver", "Use Linux 5.18 or later", err);
+	else
+		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver.text);
+	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &machine);
 	if (err) {
 		print_failure("GPUs", "Look for messages of amdgpu in the kernel's log", err);
 		return;
 	}
 	usage_read(sysfs, machine, usage);
 	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
-		if (!topology_is_gpu(machine->nodes[i]))
+		const struct topology_node *node = machine->nodes[i];
+		_cleanup_close_ int fd = -1;
+
+		if (!topology_is_gpu(node))
 			continue;
-		doctor_gpu(machine->nodes[i], &usage[i], limits_of_gpu(machine->nodes[i], machine, driver, why), why);
-		snprintf(path, sizeof(path), "/dev/dri/renderD%u", topology_minor(machine->nodes[i]));
+		doctor_gpu(node, &usage[i], limits_of_gpu(node, machine, &driver, why), why);
+		snprintf(path, sizeof(path), "/dev/dri/renderD%u", topology_minor(node));
 		fd = open(path, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			print_point(POINT_WARNING, path, advice_for(errno), "%s", strerror(errno));
-		else
-			close(fd);
 	}
 	if (!topology_count_gpus(machine))
 		print_point(POINT_PROBLEM, "GPUs", "Is one installed, and allowed by the device cgroup?",
 			    "the KFD shows none (%u hidden)", machine->nr_hidden);
-}
-
-static void check_machine(void)
-{
-	_cleanup_close_ int fd = -1;
-	struct driver_release driver;
-	dev_t kfd;
-	int err;
-
-	if (!device_kfd_number(&kfd)) {
-		print_point(POINT_PROBLEM, "driver", "Load amdgpu; its GPUs have to have KFD support",
-			    "there is no KFD on this machine");
-		return;
-	}
-	driver_ask_release(DRIVER_VERSION_FILE, &driver);
-	fd = kfd_open();
-	err = fd < 0 ? fd : kfd_check_version(fd);
-	if (fd < 0)
-		print_failure("/dev/kfd", advice_for(-err), err);
-	else if (err)
-		print_failure("driver", "Use Linux 5.18 or later", err);
-	else
-		print_point(POINT_OK, "driver", NULL, "%s, with a KFD that can checkpoint", driver.text);
-	doctor_gpus(&driver);
 }
 
 /* ---- where images go ---- */

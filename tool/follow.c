@@ -264,24 +264,12 @@ static void resume_thawed(struct follow *follow)
 
 /* ---- the service ---- */
 
-/* A child that was at work when its parent was killed has it, too: it is waited for. */
-static int lock(void)
-{
-	int fd = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		complain("another follow is at work: waiting for its end");
-		while (flock(fd, LOCK_EX) && errno == EINTR && !has_to_end)
-			continue;
-	}
-	return fd < 0 ? complain("%s: %s", LOCK, strerror(errno)) : TOOL_GOOD;
-}
-
 int command_follow(const struct arguments *arguments)
 {
 	struct follow follow = { .arguments = arguments };
 	const struct sigaction action = { .sa_handler = end_by_signal };
 	char root[PATH_MAX];
+	int lock;
 
 	if (print_is_json())
 		return complain("follow has no --json");
@@ -299,8 +287,15 @@ int command_follow(const struct arguments *arguments)
 	has_to_end = false;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	if (lock())
-		return TOOL_FAIL;
+	lock = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (lock < 0)
+		return complain("%s: %s", LOCK, strerror(errno));
+	/* A child that was at work when its parent was killed has it, too: it is waited for. */
+	if (flock(lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		complain("another follow is at work: waiting for its end");
+		while (flock(lock, LOCK_EX) && errno == EINTR && !has_to_end)
+			continue;
+	}
 	while (!has_to_end) {
 		suspend_held(&follow);
 		resume_thawed(&follow);

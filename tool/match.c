@@ -216,39 +216,12 @@ static int refuse_special(const char *path, const struct stat *st, int type, str
 	return 1;
 }
 
-/* This machine, or the copy of another one's topology. */
-static int read_machine(struct run *run, const char *copy)
+/* Images, settings, and this machine or the copy of another one's topology. */
+static int read_inputs(struct run *run, const struct arguments *arguments)
 {
 	_cleanup_close_ int sysfs = -1;
 	char inside[PATH_MAX];
-	int err;
-
-	if (copy) {
-		/* The path itself may be a link. */
-		snprintf(inside, sizeof(inside), "%s/.", copy);
-		err = nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT);
-		if (err)
-			return err < 0 ? complain("%s: %s", copy, strerror(errno)) : TOOL_FAIL;
-		err = sysfs_read_topology(copy, &run->machine);
-		if (err == -ENOENT)
-			complain("%s: there is no topology of a KFD in it", copy);
-		return err ? TOOL_FAIL : TOOL_GOOD;
-	}
-	sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &run->machine);
-	if (err == -ENOENT)
-		complain("%s is not there: this machine has no GPU to restore on (--machine asks about another)",
-			 SYSFS_TOPOLOGY_ROOT);
-	if (err)
-		return TOOL_FAIL;
-	driver_ask_release(DRIVER_VERSION_FILE, &run->driver);
-	usage_read(sysfs, run->machine, run->usage);
-	return TOOL_GOOD;
-}
-
-static int read_machines(struct run *run, const struct arguments *arguments)
-{
-	int status, conf;
+	int status, conf, err;
 
 	if (images_open(arguments->path, &run->images))
 		return TOOL_FAIL;
@@ -265,13 +238,33 @@ static int read_machines(struct run *run, const struct arguments *arguments)
 		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
 	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL))
 		return TOOL_FAIL;
-	return read_machine(run, arguments->machine);
+	if (!run->is_here) {
+		/* The path itself may be a link. */
+		snprintf(inside, sizeof(inside), "%s/.", arguments->machine);
+		err = nftw(inside, refuse_special, 16, FTW_PHYS | FTW_MOUNT);
+		if (err)
+			return err < 0 ? complain("%s: %s", arguments->machine, strerror(errno)) : TOOL_FAIL;
+		err = sysfs_read_topology(arguments->machine, &run->machine);
+		if (err == -ENOENT)
+			complain("%s: there is no topology of a KFD in it", arguments->machine);
+		return err ? TOOL_FAIL : TOOL_GOOD;
+	}
+	err = sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &run->machine);
+	if (err == -ENOENT)
+		complain("%s is not there: this machine has no GPU to restore on (--machine asks about another)",
+			 SYSFS_TOPOLOGY_ROOT);
+	if (err)
+		return TOOL_FAIL;
+	driver_ask_release(DRIVER_VERSION_FILE, &run->driver);
+	sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	usage_read(sysfs, run->machine, run->usage);
+	return TOOL_GOOD;
 }
 
 int command_match(const struct arguments *arguments)
 {
 	struct run run = { .all_fit = true };
-	int status = read_machines(&run, arguments);
+	int status = read_inputs(&run, arguments);
 
 	if (status == TOOL_GOOD) {
 		print_string("path", NULL, arguments->path);

@@ -14,26 +14,10 @@
 #include "kernel/kernel.h"
 #include "tool/commands.h"
 
-/* Files that a process has inherited belong to another one. */
-static int resume(const struct task_file *file)
-{
-	int err = kfd_unpause(file->fd);
-
-	if (!err)
-		print_text("pid %d: its GPU queues were stopped and run again\n", file->pid);
-	else if (err == -EINVAL)
-		print_text("pid %d: its GPU queues were not stopped\n", file->pid);
-	else if (err == -EBADF)
-		complain("pid %d: file %d of /dev/kfd is of another process: name that one", file->pid, file->number);
-	else
-		complain("pid %d: its GPU queues cannot be restarted: %s", file->pid, strerror(-err));
-	return !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
-}
-
 int resume_queues(int pid)
 {
 	struct task_files files = { 0 };
-	int status = TOOL_BAD;
+	int err, status = TOOL_BAD;
 	bool has_kfd = false;
 
 	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
@@ -45,8 +29,18 @@ int resume_queues(int pid)
 		const struct task_file *file = &files.files[i];
 
 		has_kfd |= !file->minor;
-		if (!file->minor && status == TOOL_BAD) /* one file of the process itself is enough, whatever else it has */
-			status = resume(file);
+		if (file->minor || status != TOOL_BAD) /* one file of the process itself is enough, whatever else it has */
+			continue;
+		err = kfd_unpause(file->fd);
+		if (!err)
+			print_text("pid %d: its GPU queues were stopped and run again\n", file->pid);
+		else if (err == -EINVAL)
+			print_text("pid %d: its GPU queues were not stopped\n", file->pid);
+		else if (err == -EBADF) /* it has inherited the file */
+			complain("pid %d: file %d of /dev/kfd is of another process: name that one", file->pid, file->number);
+		else
+			complain("pid %d: its GPU queues cannot be restarted: %s", file->pid, strerror(-err));
+		status = !err || err == -EINVAL ? TOOL_GOOD : err == -EBADF ? TOOL_BAD : TOOL_FAIL;
 	}
 	if (!has_kfd)
 		complain("pid %d: has no file of /dev/kfd open", pid);

@@ -139,29 +139,6 @@ static int visit_entry(const struct images *images, struct archive *archive, str
 	return visit(arg, &member);
 }
 
-/* Of a file that was read before: the first walk begins where a pipe is as well. */
-static int open_archive(const struct images *images, struct archive *archive)
-{
-	if (!archive)
-		return -ENOMEM;
-	if (lseek(images->fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
-		return -errno;
-	archive_read_support_format_tar(archive);
-	/* Where it cannot do so itself, it would run a program that is found in PATH. */
-	if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
-	    archive_read_support_filter_zstd(archive) != ARCHIVE_OK) {
-		complain("%s: libarchive was built without gzip or zstd: unpack the archive with tar", images->path);
-		return -EINVAL;
-	}
-	if (archive_read_open_fd(archive, images->fd, BLOCK_BYTES) != ARCHIVE_OK)
-		return wrong(images, archive_error_string(archive));
-	if (archive_filter_count(archive) > MAX_FILTERS) {
-		complain("%s: is compressed more than once: unpack it", images->path);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* How much of the file was read. */
 static uint64_t bytes_read(void *arg)
 {
@@ -192,11 +169,27 @@ static int walk_archive(const struct images *images, member_visitor visit, void 
 	_cleanup_(archive_cleanup) struct archive *archive = archive_read_new();
 	_cleanup_(progress_stop) struct progress_line *progress = NULL;
 	struct archive_entry *entry = NULL;
-	int err = open_archive(images, archive), r;
 	struct stat st;
+	int err, r;
 
-	if (err)
-		return err;
+	if (!archive)
+		return -ENOMEM;
+	/* It may have been read before: the first walk begins where a pipe is as well. */
+	if (lseek(images->fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
+		return -errno;
+	archive_read_support_format_tar(archive);
+	/* Where it cannot do so itself, it would run a program that is found in PATH. */
+	if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+	    archive_read_support_filter_zstd(archive) != ARCHIVE_OK) {
+		complain("%s: libarchive was built without gzip or zstd: unpack the archive with tar", images->path);
+		return -EINVAL;
+	}
+	if (archive_read_open_fd(archive, images->fd, BLOCK_BYTES) != ARCHIVE_OK)
+		return wrong(images, archive_error_string(archive));
+	if (archive_filter_count(archive) > MAX_FILTERS) {
+		complain("%s: is compressed more than once: unpack it", images->path);
+		return -EINVAL;
+	}
 	if (!fstat(images->fd, &st) && S_ISREG(st.st_mode))
 		progress = progress_start((uint64_t)st.st_size, bytes_read, (void *)images);
 	while ((r = next_member(images, archive, &entry)) > 0) {
@@ -218,30 +211,25 @@ int images_walk(const struct images *images, member_visitor visit, void *arg)
 	return err;
 }
 
-/* All of the last block was taken. What no block covers is zeros, also behind the last one. */
-static int next_block(struct member *member)
-{
-	uint64_t at = member->at;
-	int r = member->archive ? read_entry(member, &at) : read_directory_file(member, &at);
-
-	if (r < 0)
-		return r;
-	if (!r)
-		at = member->size;
-	if (!r && at <= member->at)
-		return -ENODATA;
-	member->gap = at - member->at;
-	member->at = at + member->left;
-	return 0;
-}
-
 int64_t member_read(struct member *member, uint64_t max, const uint8_t **ret)
 {
-	int err = member->gap || member->left ? 0 : next_block(member);
-	uint64_t *rest = member->gap ? &member->gap : &member->left, n = *rest < max ? *rest : max;
+	uint64_t at = member->at, *rest, n;
+	int r;
 
-	if (err)
-		return err;
+	/* All of the last block was taken. What no block covers is zeros, also behind the last one. */
+	if (!member->gap && !member->left) {
+		r = member->archive ? read_entry(member, &at) : read_directory_file(member, &at);
+		if (r < 0)
+			return r;
+		if (!r)
+			at = member->size;
+		if (!r && at <= member->at)
+			return -ENODATA;
+		member->gap = at - member->at;
+		member->at = at + member->left;
+	}
+	rest = member->gap ? &member->gap : &member->left;
+	n = *rest < max ? *rest : max;
 	*ret = member->gap ? NULL : member->data;
 	*rest -= n;
 	if (*ret)

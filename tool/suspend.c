@@ -127,34 +127,27 @@ static bool is_nothing(int err)
 	return err == -ENOENT && !fail_text()[0];
 }
 
-static int look_for_resets(const struct suspend_result *result)
+/* Who suspends wants the room; who resumes has to hear what a reset has taken. */
+static int status_of(const struct suspend_result *result, enum suspend_verb verb)
 {
+	bool frees = verb == SUSPEND || verb == CHECKPOINT;
+	uint64_t freed = 0, left = 0;
 	int status = TOOL_GOOD;
 
 	for (size_t i = 0; i < result->nr; i++) {
 		const struct suspend_report *report = &result->reports[i];
 
-		if (!report->reset_minor || report->had_ended)
+		freed += report->freed_bytes;
+		for (size_t j = 0; j < SUSPEND_NR_KEPT; j++)
+			left += report->kept_bytes[j];
+		if (frees || !report->reset_minor || report->had_ended)
 			continue;
 		complain("pid %d: runs again, but the driver has reset the GPU of renderD%u since it was suspended: what had "
 			 "stayed in VRAM, such as its queues, is lost; it may hang, or end with an error",
 			 report->pid, report->reset_minor);
 		status = TOOL_RESET;
 	}
-	return status;
-}
-
-/* The caller wants the room. */
-static int look_for_room(const struct suspend_result *result)
-{
-	uint64_t freed = 0, left = 0;
-
-	for (size_t i = 0; i < result->nr; i++) {
-		freed += result->reports[i].freed_bytes;
-		for (size_t j = 0; j < SUSPEND_NR_KEPT; j++)
-			left += result->reports[i].kept_bytes[j];
-	}
-	return freed < left ? TOOL_LITTLE : TOOL_GOOD;
+	return frees && freed < left ? TOOL_LITTLE : status;
 }
 
 static int do_verb(const struct suspend_work *work, const struct settings *settings, struct suspend_result *ret)
@@ -173,24 +166,6 @@ static int do_verb(const struct suspend_work *work, const struct settings *setti
 	default:
 		return suspend_resume(&work->target, work->wait_seconds, settings, ret);
 	}
-}
-
-static int do_work(const struct suspend_work *work, bool *ret_half)
-{
-	struct suspend_result result = { 0 };
-	struct settings settings;
-	int err, status = TOOL_FAIL;
-
-	if (settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL))
-		return TOOL_FAIL;
-	err = do_verb(work, &settings, &result);
-	if (!err) {
-		print_result(&result, work->verb);
-		status = work->verb == SUSPEND || work->verb == CHECKPOINT ? look_for_room(&result) : look_for_resets(&result);
-	}
-	*ret_half = work->verb == SUSPEND || work->verb == LOCK || result.is_half;
-	free(result.reports);
-	return is_nothing(err) ? TOOL_NOTHING : status;
 }
 
 /*
@@ -232,13 +207,26 @@ static int take_back(const struct suspend_work *work)
 
 static int run_child(const struct suspend_work *work)
 {
+	struct suspend_result result = { 0 };
+	struct settings settings;
 	bool is_half = false;
-	int status;
+	int err, status = TOOL_FAIL;
 
 	setsid();
 	signal(SIGHUP, SIG_IGN);
-	status = do_work(work, &is_half);
-	if (status != TOOL_NOTHING && !work->quiet)
+	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
+	if (!err) {
+		err = do_verb(work, &settings, &result);
+		is_half = work->verb == SUSPEND || work->verb == LOCK || result.is_half;
+	}
+	if (!err) {
+		print_result(&result, work->verb);
+		status = status_of(&result, work->verb);
+	}
+	free(result.reports);
+	if (is_nothing(err))
+		status = TOOL_NOTHING;
+	else if (!work->quiet)
 		complain_failure();
 	if (is_half && status == TOOL_FAIL)
 		take_back(work);
@@ -246,29 +234,23 @@ static int run_child(const struct suspend_work *work)
 	return status == TOOL_NOTHING ? status : print_finish(status);
 }
 
-/* What the caller does with signals is inherited: the child's status is needed here, and the end of its time there. */
-static void reset_signals(void)
+int suspend_in_child(const struct suspend_work *asked)
 {
+	struct suspend_work work = *asked;
+	bool is_late, is_locking;
 	sigset_t alarms;
+	pid_t child;
+	int status = 0;
 
+	/* What the caller does with signals is inherited: the child's status is needed here, and the end of its time there. */
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);
 	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-}
-
-int suspend_in_child(const struct suspend_work *asked)
-{
-	struct suspend_work work = *asked;
-	bool is_late, is_locking;
-	pid_t child;
-	int status = 0;
-
 	/* Who reads the answer may have ended, and a limit of the size of files is an error like others: no reason to die. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	reset_signals();
 	work.target.id = work.verb == SUSPEND || work.verb == LOCK || work.verb == CHECKPOINT ? suspend_new_id() : 0;
 	fflush(stdout);
 	child = fork();

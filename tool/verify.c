@@ -145,26 +145,6 @@ static int compare_buffers(struct verify *v, const struct image_file *pages, con
 	return 0;
 }
 
-static int check_pages(struct verify *v, struct image_file *pages, const struct kfd_state *state, struct member *member)
-{
-	struct buffer_data data = buffer_data_of(state, pages->is.gpu_id);
-	uint64_t needed = LENGTH_PREFIX_BYTES + data.bytes;
-	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
-	uint32_t crc;
-	int err;
-
-	if (data.bytes > CONTENT_MAX_BYTES) /* which was said of its process */
-		return 0;
-	err = read_bytes(v, member, sizeof(prefix), prefix, &crc);
-	if (err)
-		return say_unread(v, pages, NULL, err, needed);
-	err = content_check_prefix(prefix, needed);
-	if (!err)
-		return compare_buffers(v, pages, state, member, needed);
-	failed(v, pages, NULL, err);
-	return 0;
-}
-
 /* The state of the process whose buffer data are in the file; NULL: nothing is to be read. */
 static const struct kfd_state *state_of_pages(const struct verify *v, const struct image_file *pages)
 {
@@ -182,9 +162,14 @@ static const struct kfd_state *state_of_pages(const struct verify *v, const stru
 static int visit(void *arg, struct member *member)
 {
 	struct verify *v = arg;
+	uint8_t prefix[LENGTH_PREFIX_BYTES] = { 0 };
 	const struct kfd_state *state;
 	struct image_file *pages;
+	struct buffer_data data;
 	struct image_name is;
+	uint64_t needed;
+	uint32_t crc;
+	int err;
 
 	if (!image_name_parse(member->name, &is) || (is.kind != IMAGE_PAGES && is.kind != IMAGE_FREED))
 		return 0;
@@ -193,7 +178,18 @@ static int visit(void *arg, struct member *member)
 	if (!state)
 		return 0;
 	pages->was_read = true;
-	return check_pages(v, pages, state, member);
+	data = buffer_data_of(state, is.gpu_id);
+	needed = LENGTH_PREFIX_BYTES + data.bytes;
+	if (data.bytes > CONTENT_MAX_BYTES) /* which was said of its process */
+		return 0;
+	err = read_bytes(v, member, sizeof(prefix), prefix, &crc);
+	if (err)
+		return say_unread(v, pages, NULL, err, needed);
+	err = content_check_prefix(prefix, needed);
+	if (!err)
+		return compare_buffers(v, pages, state, member, needed);
+	failed(v, pages, NULL, err);
+	return 0;
 }
 
 /* A file, and then the next that nobody has taken. */

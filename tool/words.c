@@ -30,8 +30,8 @@ static int look_at_all(const struct arguments *arguments, enum suspend_state wan
 	return status;
 }
 
-/* With --until. TOOL_BAD: in vain. */
-static int wait_for_state(const struct arguments *arguments)
+/* Waits first with --until; TOOL_BAD: in vain. */
+int command_state(const struct arguments *arguments)
 {
 	static const struct {
 		const char *text;
@@ -40,10 +40,10 @@ static int wait_for_state(const struct arguments *arguments)
 	size_t wanted = 0;
 	double began = monotonic_seconds();
 	unsigned int seconds;
-	int status = TOOL_GOOD;
+	int waited, status;
 
 	if (!arguments->until)
-		return TOOL_GOOD;
+		return print_states(arguments);
 	while (wanted < ARRAY_SIZE(states) && strcmp(arguments->until, states[wanted].text))
 		wanted++;
 	if (wanted == ARRAY_SIZE(states))
@@ -52,16 +52,10 @@ static int wait_for_state(const struct arguments *arguments)
 		return complain("--until wants pids");
 	if (seconds_of("--wait", arguments->wait, &seconds))
 		return TOOL_FAIL;
-	while ((status = look_at_all(arguments, states[wanted].state)) == TOOL_BAD &&
+	while ((waited = look_at_all(arguments, states[wanted].state)) == TOOL_BAD &&
 	       (!arguments->wait || monotonic_seconds() < began + seconds))
 		usleep(LOOK_USEC);
-	return status;
-}
-
-int command_state(const struct arguments *arguments)
-{
-	int waited = wait_for_state(arguments), status = waited == TOOL_FAIL ? TOOL_FAIL : print_states(arguments);
-
+	status = waited == TOOL_FAIL ? TOOL_FAIL : print_states(arguments);
 	return status == TOOL_GOOD ? waited : status;
 }
 
