@@ -10,7 +10,11 @@
 #include "suspend/suspend.h"
 #include "tool/print.h"
 
+/* What a child of this program does with processes. */
+enum suspend_verb { RESUME, SUSPEND, LOCK, CHECKPOINT, RESTORE, UNLOCK, NO_VERB };
+
 struct arguments {
+	enum suspend_verb verb; /* of command_verb() */
 	const char *path;	/* directory or archive of images */
 	int pid;		/* instead, of check and resume */
 	int *pids;		/* of suspend, resume and state, which take several */
@@ -31,21 +35,14 @@ int command_verify(const struct arguments *arguments);
 int command_match(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
-int command_suspend(const struct arguments *arguments);
-int command_lock(const struct arguments *arguments);
-int command_checkpoint(const struct arguments *arguments);
-int command_restore(const struct arguments *arguments);
-int command_unlock(const struct arguments *arguments);
+/* Suspend, resume, or one of their phases. */
+int command_verb(const struct arguments *arguments);
 int command_follow(const struct arguments *arguments);
 int command_state(const struct arguments *arguments);
 int command_toggle(const struct arguments *arguments);
 int command_get_state(const struct arguments *arguments);
 /* Lets queues of a process run again that a killed criu has left stopped. */
 int resume_queues(int pid);
-int command_resume(const struct arguments *arguments);
-
-/* What a child of this program does with processes. */
-enum suspend_verb { RESUME, SUSPEND, LOCK, CHECKPOINT, RESTORE, UNLOCK };
 
 struct suspend_work {
 	struct suspend_target target;

@@ -50,31 +50,32 @@ static const struct command {
 	int (*run)(const struct arguments *arguments);
 	enum argument wants;
 	const char *synopsis, *options;
+	enum suspend_verb verb;
 } commands[] = {
-	{ "show", command_show, IMAGES, "show DIR|ARCHIVE", "" },
-	{ "verify", command_verify, IMAGES, "verify DIR|ARCHIVE", "" },
+	{ "show", command_show, IMAGES, "show DIR|ARCHIVE", "", NO_VERB },
+	{ "verify", command_verify, IMAGES, "verify DIR|ARCHIVE", "", NO_VERB },
 	{ "match", command_match, IMAGES, "match [--machine DIR] DIR|ARCHIVE",
-	  "\n  --machine DIR     a copy of another machine's /sys/class/kfd/kfd/topology\n" },
-	{ "check", command_check, PID, "check [--images-dir DIR] PID", "\n" IMAGES_HELP },
-	{ "doctor", command_doctor, NOTHING, "doctor [--images-dir DIR]", "\n" IMAGES_HELP },
-	{ "suspend", command_suspend, PIDS, "suspend [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n" DIR_HELP TIMEOUT_HELP TREE_HELP CGROUP_HELP },
-	{ "resume", command_resume, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
-	{ "lock", command_lock, PIDS, "lock [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n" TIMEOUT_HELP TREE_HELP CGROUP_HELP },
-	{ "checkpoint", command_checkpoint, PIDS, "checkpoint [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n" DIR_HELP TIMEOUT_HELP TREE_HELP CGROUP_HELP },
-	{ "restore", command_restore, PIDS, "restore [--wait SECONDS] [--tree] PID... | --cgroup PATH",
-	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP },
-	{ "unlock", command_unlock, PIDS, "unlock [--tree] PID... | --cgroup PATH", "\n" TREE_HELP CGROUP_HELP },
+	  "\n  --machine DIR     a copy of another machine's /sys/class/kfd/kfd/topology\n", NO_VERB },
+	{ "check", command_check, PID, "check [--images-dir DIR] PID", "\n" IMAGES_HELP, NO_VERB },
+	{ "doctor", command_doctor, NOTHING, "doctor [--images-dir DIR]", "\n" IMAGES_HELP, NO_VERB },
+	{ "suspend", command_verb, PIDS, "suspend [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n" DIR_HELP TIMEOUT_HELP TREE_HELP CGROUP_HELP, SUSPEND },
+	{ "resume", command_verb, PIDS, "resume [--wait SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP, RESUME },
+	{ "lock", command_verb, PIDS, "lock [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n" TIMEOUT_HELP TREE_HELP CGROUP_HELP, LOCK },
+	{ "checkpoint", command_verb, PIDS, "checkpoint [-D DIR] [--timeout SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n" DIR_HELP TIMEOUT_HELP TREE_HELP CGROUP_HELP, CHECKPOINT },
+	{ "restore", command_verb, PIDS, "restore [--wait SECONDS] [--tree] PID... | --cgroup PATH",
+	  "\n  --wait SECONDS    wait for memory that others use\n" TREE_HELP CGROUP_HELP, RESTORE },
+	{ "unlock", command_verb, PIDS, "unlock [--tree] PID... | --cgroup PATH", "\n" TREE_HELP CGROUP_HELP, UNLOCK },
 	{ "follow", command_follow, NOTHING, "follow [-D DIR] [--stopped] --cgroup PATH",
-	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also processes that SIGSTOP has stopped, until SIGCONT\n" },
+	  "\n" DIR_HELP CGROUP_HELP "  --stopped         also processes that SIGSTOP has stopped, until SIGCONT\n", NO_VERB },
 	{ "state", command_state, PIDS, "state [PID...] | --until STATE [--wait SECONDS] PID...",
 	  "\n  --until STATE     wait until all are running, locked or suspended\n"
-	  "  --wait SECONDS    with --until: wait at most so long\n" },
-	{ "toggle", command_toggle, PIDS, "toggle PID...", "" },
-	{ "get-state", command_get_state, PIDS, "get-state PID...", "" },
+	  "  --wait SECONDS    with --until: wait at most so long\n", NO_VERB },
+	{ "toggle", command_toggle, PIDS, "toggle PID...", "", NO_VERB },
+	{ "get-state", command_get_state, PIDS, "get-state PID...", "", NO_VERB },
 };
 
 static int parse_pid(const char *text, int *ret)
@@ -131,12 +132,13 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("--machine works with match only");
 	if (arguments->stopped && command->run != command_follow)
 		return complain("--stopped works with follow only");
-	if (arguments->timeout && command->run != command_suspend && command->run != command_lock && command->run != command_checkpoint)
+	if (arguments->timeout && command->verb != SUSPEND && command->verb != LOCK && command->verb != CHECKPOINT)
 		return complain("--timeout works with suspend, lock and checkpoint only");
 	if (arguments->until && command->run != command_state)
 		return complain("--until works with state only");
 	if (arguments->images_dir && command->run != command_check && command->run != command_doctor)
 		return complain("--images-dir works with check and doctor only");
+	arguments->verb = command->verb;
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
 	set_limit(command->wants == IMAGES);
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))

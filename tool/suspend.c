@@ -290,10 +290,9 @@ int seconds_of(const char *option, const char *text, unsigned int *ret)
 	return TOOL_GOOD;
 }
 
-/* TOOL_NOTHING: there is more to say; else the child has said all. */
-static int run(const struct arguments *arguments, enum suspend_verb verb)
+int command_verb(const struct arguments *arguments)
 {
-	struct suspend_work work = { .dir = arguments->dir, .verb = verb };
+	struct suspend_work work = { .dir = arguments->dir, .verb = arguments->verb };
 	char path[PATH_MAX];
 	int status;
 
@@ -306,59 +305,17 @@ static int run(const struct arguments *arguments, enum suspend_verb verb)
 	    seconds_of("--timeout", arguments->timeout, &work.target.timeout_seconds))
 		return TOOL_FAIL;
 	status = suspend_in_child(&work);
-	if (status != TOOL_NOTHING)
+	if (status != TOOL_NOTHING) /* the child has said all */
 		_exit(status);
-	return status;
-}
-
-int command_suspend(const struct arguments *arguments)
-{
-	return run(arguments, SUSPEND);
-}
-
-int command_resume(const struct arguments *arguments)
-{
-	int status = run(arguments, RESUME);
-
-	if (status != TOOL_NOTHING)
-		return status;
-	if (arguments->nr_pids == 1 && task_find_mark(arguments->pids[0], -1) >= 0)
+	if (work.verb == RESUME && arguments->nr_pids == 1 && task_find_mark(arguments->pids[0], -1) >= 0)
 		return complain(
 			"pid %d: is suspended, and nothing here says where its memory is: resume it where it was suspended (in "
 			"another pid namespace, or in a container)",
 			arguments->pids[0]);
-	if (arguments->nr_pids == 1 && !arguments->tree && !arguments->cgroup)
+	if (work.verb == RESUME && arguments->nr_pids == 1 && !arguments->tree && !arguments->cgroup)
 		return resume_queues(arguments->pids[0]);
-	print_text("no process of them is suspended\n");
+	print_text("no process of them is %s\n", work.verb == UNLOCK ? "locked" : "suspended");
 	return TOOL_BAD;
-}
-
-int command_lock(const struct arguments *arguments)
-{
-	return run(arguments, LOCK);
-}
-
-int command_checkpoint(const struct arguments *arguments)
-{
-	return run(arguments, CHECKPOINT);
-}
-
-static int nothing(int status, const char *state)
-{
-	if (status != TOOL_NOTHING)
-		return status;
-	print_text("no process of them is %s\n", state);
-	return TOOL_BAD;
-}
-
-int command_restore(const struct arguments *arguments)
-{
-	return nothing(run(arguments, RESTORE), "suspended");
-}
-
-int command_unlock(const struct arguments *arguments)
-{
-	return nothing(run(arguments, UNLOCK), "locked");
 }
 
 /* ---- state ---- */

@@ -99,6 +99,7 @@ int command_get_state(const struct arguments *arguments)
 /* All the same way: those that differ are for suspend and resume. */
 int command_toggle(const struct arguments *arguments)
 {
+	struct arguments wanted = *arguments;
 	struct suspend_info info;
 	size_t nr_suspended = 0;
 
@@ -111,5 +112,6 @@ int command_toggle(const struct arguments *arguments)
 	}
 	if (nr_suspended && nr_suspended < arguments->nr_pids)
 		return complain("some of them are suspended, others are not: use suspend or resume");
-	return nr_suspended ? command_resume(arguments) : command_suspend(arguments);
+	wanted.verb = nr_suspended ? RESUME : SUSPEND;
+	return command_verb(&wanted);
 }

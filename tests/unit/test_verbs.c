@@ -74,16 +74,16 @@ STUB(int, resume_queues, (int pid), TOOL_BAD)
 
 static int pid = 7;
 
-static int run_here(int (*command)(const struct arguments *arguments), struct world with)
+static int run_here(enum suspend_verb verb, struct world with)
 {
-	const struct arguments arguments = { .pids = &pid, .nr_pids = 1 };
+	const struct arguments arguments = { .verb = verb, .pids = &pid, .nr_pids = 1 };
 
 	*world = with;
 	print_start(false);
-	return print_finish(command(&arguments));
+	return print_finish(command_verb(&arguments));
 }
 
-static int run(int (*command)(const struct arguments *arguments), struct world with)
+static int run(enum suspend_verb verb, struct world with)
 {
 	pid_t child;
 	int status;
@@ -91,7 +91,7 @@ static int run(int (*command)(const struct arguments *arguments), struct world w
 	fflush(NULL);
 	child = fork();
 	if (!child)
-		_exit(run_here(command, with));
+		_exit(run_here(verb, with));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
@@ -108,15 +108,13 @@ static int end(void **state)
 	return munmap(world, sizeof(*world));
 }
 
-static int (*const commands[])(const struct arguments *arguments) = {
-	command_suspend, command_resume, command_lock, command_checkpoint, command_restore, command_unlock,
-};
+static const enum suspend_verb verbs[] = { SUSPEND, RESUME, LOCK, CHECKPOINT, RESTORE, UNLOCK };
 static const char *const names[] = { "suspend", "resume", "lock", "checkpoint", "restore", "unlock" };
 
 TEST(each_command_does_what_it_says)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		assert_int_equal(run(commands[i], (struct world){ .freed = MIB }), TOOL_GOOD);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		assert_int_equal(run(verbs[i], (struct world){ .freed = MIB }), TOOL_GOOD);
 		assert_string_equal(world->calls, names[i]);
 	}
 }
@@ -124,40 +122,40 @@ TEST(each_command_does_what_it_says)
 /* Such as VMM before Linux 6.18, or buffers that are shared. */
 TEST(a_suspend_that_frees_less_than_half_has_a_status_of_its_own)
 {
-	assert_int_equal(run(command_suspend, (struct world){ .freed = MIB - 1, .kept = MIB }), TOOL_LITTLE);
-	assert_int_equal(run(command_checkpoint, (struct world){ .freed = 0, .kept = 1 }), TOOL_LITTLE);
-	assert_int_equal(run(command_suspend, (struct world){ .freed = MIB, .kept = MIB }), TOOL_GOOD);
-	assert_int_equal(run(command_suspend, (struct world){ 0 }), TOOL_GOOD);
+	assert_int_equal(run(SUSPEND, (struct world){ .freed = MIB - 1, .kept = MIB }), TOOL_LITTLE);
+	assert_int_equal(run(CHECKPOINT, (struct world){ .freed = 0, .kept = 1 }), TOOL_LITTLE);
+	assert_int_equal(run(SUSPEND, (struct world){ .freed = MIB, .kept = MIB }), TOOL_GOOD);
+	assert_int_equal(run(SUSPEND, (struct world){ 0 }), TOOL_GOOD);
 	/* What a resume says of it is no failure of the resume. */
-	assert_int_equal(run(command_resume, (struct world){ .freed = 0, .kept = MIB }), TOOL_GOOD);
-	assert_int_equal(run(command_lock, (struct world){ .freed = 0, .kept = MIB }), TOOL_GOOD);
+	assert_int_equal(run(RESUME, (struct world){ .freed = 0, .kept = MIB }), TOOL_GOOD);
+	assert_int_equal(run(LOCK, (struct world){ .freed = 0, .kept = MIB }), TOOL_GOOD);
 }
 
 TEST(a_reset_meanwhile_has_it_too)
 {
-	assert_int_equal(run(command_resume, (struct world){ .reset_minor = 128 }), TOOL_RESET);
-	assert_int_equal(run(command_unlock, (struct world){ .reset_minor = 128 }), TOOL_RESET);
+	assert_int_equal(run(RESUME, (struct world){ .reset_minor = 128 }), TOOL_RESET);
+	assert_int_equal(run(UNLOCK, (struct world){ .reset_minor = 128 }), TOOL_RESET);
 }
 
 /* All that it has taken, by its number, and no others. */
 TEST(what_a_failed_suspend_has_taken_is_given_back)
 {
-	assert_int_equal(run(command_suspend, (struct world){ .err = -ENOSPC }), TOOL_FAIL);
+	assert_int_equal(run(SUSPEND, (struct world){ .err = -ENOSPC }), TOOL_FAIL);
 	assert_string_equal(world->calls, "suspend resume(id)");
-	assert_int_equal(run(command_lock, (struct world){ .err = -ENOSPC }), TOOL_FAIL);
+	assert_int_equal(run(LOCK, (struct world){ .err = -ENOSPC }), TOOL_FAIL);
 	assert_string_equal(world->calls, "lock resume(id)");
 }
 
 /* The processes may be in any state: nobody touches them, but those that have lost memory. */
 TEST(a_failed_checkpoint_leaves_all_as_it_was)
 {
-	assert_int_equal(run(command_checkpoint, (struct world){ .err = -EINVAL }), TOOL_FAIL);
+	assert_int_equal(run(CHECKPOINT, (struct world){ .err = -EINVAL }), TOOL_FAIL);
 	assert_string_equal(world->calls, "checkpoint");
-	assert_int_equal(run(command_checkpoint, (struct world){ .err = -EIO, .is_half = true }), TOOL_FAIL);
+	assert_int_equal(run(CHECKPOINT, (struct world){ .err = -EIO, .is_half = true }), TOOL_FAIL);
 	assert_string_equal(world->calls, "checkpoint restore");
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (commands[i] != command_suspend && commands[i] != command_lock) {
-			assert_int_equal(run(commands[i], (struct world){ .err = -EIO }), TOOL_FAIL);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (verbs[i] != SUSPEND && verbs[i] != LOCK) {
+			assert_int_equal(run(verbs[i], (struct world){ .err = -EIO }), TOOL_FAIL);
 			assert_string_equal(world->calls, names[i]);
 		}
 }
@@ -167,8 +165,8 @@ TEST(whoever_is_killed_is_cleaned_up_after)
 	static const char *const then[] = { "resume(id)", "resume", "resume(id)", "restore", "restore", "unlock" };
 	char expected[64];
 
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		assert_int_equal(run(commands[i], (struct world){ .signal = SIGKILL }), TOOL_FAIL);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		assert_int_equal(run(verbs[i], (struct world){ .signal = SIGKILL }), TOOL_FAIL);
 		snprintf(expected, sizeof(expected), "%s %s", names[i], then[i]);
 		assert_string_equal(world->calls, expected);
 	}
@@ -176,11 +174,11 @@ TEST(whoever_is_killed_is_cleaned_up_after)
 
 TEST(when_the_time_is_over_the_processes_run)
 {
-	assert_int_equal(run(command_suspend, (struct world){ .signal = SIGALRM }), TOOL_BAD);
+	assert_int_equal(run(SUSPEND, (struct world){ .signal = SIGALRM }), TOOL_BAD);
 	assert_string_equal(world->calls, "suspend resume(id)");
-	assert_int_equal(run(command_lock, (struct world){ .signal = SIGALRM }), TOOL_BAD);
+	assert_int_equal(run(LOCK, (struct world){ .signal = SIGALRM }), TOOL_BAD);
 	assert_string_equal(world->calls, "lock resume(id)");
-	assert_int_equal(run(command_checkpoint, (struct world){ .signal = SIGALRM }), TOOL_BAD);
+	assert_int_equal(run(CHECKPOINT, (struct world){ .signal = SIGALRM }), TOOL_BAD);
 	assert_string_equal(world->calls, "checkpoint unlock");
 }
 
@@ -208,7 +206,7 @@ TEST(what_the_caller_does_with_signals_does_not_matter)
 		child = fork();
 		if (!child) {
 			inherit(blocks);
-			_exit(run_here(command_lock, (struct world){ .signal = SIGALRM }));
+			_exit(run_here(LOCK, (struct world){ .signal = SIGALRM }));
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, W_EXITCODE(TOOL_BAD, 0));
