@@ -128,24 +128,22 @@ static bool is_ending(pid_t tid, int err)
 	return err == -ESRCH || (err == -EPERM && strchr("ZX", task_state(tid)));
 }
 
-/* Whether a task has been killed, or exits: /proc shows it as running until it has let go of whom it traces. */
-static bool is_dying(pid_t tid)
-{
-	uint64_t pending = proc_status(tid, "ShdPnd", 16) | proc_status(tid, "SigPnd", 16);
-	char line[1024];
-	const char *rest = proc_stat(tid, line, sizeof(line));
-	unsigned int flags = 0;
-
-	if (!rest || sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1)
-		return true;
-	return strchr("ZX", rest[0]) || flags & PF_EXITING || pending & 1ull << (SIGKILL - 1);
-}
-
+/* /proc shows a tracer that was killed, or exits, as running until it has let go of whom it traces. */
 bool hold_is_traced(pid_t pid)
 {
 	pid_t tracer = (pid_t)proc_status(pid, "TracerPid", 10);
+	unsigned int flags = 0;
+	const char *rest;
+	uint64_t pending;
+	char line[1024];
 
-	return tracer && !is_dying(tracer);
+	if (!tracer)
+		return false;
+	pending = proc_status(tracer, "ShdPnd", 16) | proc_status(tracer, "SigPnd", 16);
+	rest = proc_stat(tracer, line, sizeof(line));
+	if (!rest || sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1 || strchr("ZX", rest[0]))
+		return false;
+	return !(flags & PF_EXITING || pending & 1ull << (SIGKILL - 1));
 }
 
 /* Waits for a tracer that is about to end. */

@@ -289,27 +289,19 @@ static int roll_bytes(struct all_queues *all, const struct queue_record *queue, 
 	return err ? err : wait_for_word(all, queue, queue->read_address, to, 0);
 }
 
-/* Half a ring at a time, which ends where the ring does. */
-static int roll(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved)
-{
-	uint64_t target = saved->read - saved->lowered,
-		 step = (is_compute(queue) ? ring_packets(queue) : queue->ring_size) / 2;
-	int err = 0;
-
-	for (uint64_t from = 0, to; !err && from < target; from = to) {
-		to = target - from < step ? target : from + step;
-		err = (is_compute(queue) ? roll_packets : roll_bytes)(all, queue, saved, from, to);
-	}
-	return err;
-}
-
 /* A doorbell that was rung before is not known, and one too many does no harm: packets say themselves whether they are
  * there. */
 static int restore_position(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved)
 {
 	uint64_t read = saved->read - saved->lowered, write = saved->write - saved->lowered;
-	int err = roll(all, queue, saved);
+	uint64_t step = (is_compute(queue) ? ring_packets(queue) : queue->ring_size) / 2;
+	int err = 0;
 
+	/* Half a ring at a time, which ends where the ring does. */
+	for (uint64_t from = 0, to; !err && from < read; from = to) {
+		to = read - from < step ? read : from + step;
+		err = (is_compute(queue) ? roll_packets : roll_bytes)(all, queue, saved, from, to);
+	}
 	/* Signals tell where an AQL queue is, and its read index may come later: it has to count as before. */
 	if (!err && is_compute(queue))
 		err = wait_for_word(all, queue, queue->read_address, read, ring_packets(queue) / 2);

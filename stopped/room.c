@@ -13,29 +13,23 @@
 
 #define CGROUPS "/sys/fs/cgroup"
 
-/* What the kernel drops first when a cgroup is full: pages of files on disks. */
-static uint64_t read_droppable(int dir)
-{
-	int fd = openat(dir, "memory.stat", O_RDONLY | O_CLOEXEC);
-	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
-	uint64_t value, sum = 0;
-	char name[64];
-
-	while (f && fscanf(f, "%63s %" SCNu64, name, &value) == 2)
-		if (!strcmp(name, "inactive_file") || !strcmp(name, "active_file"))
-			sum += value;
-	return sum;
-}
-
 /* UINT64_MAX: it has no limit, which reads as "max". */
 static uint64_t cgroup_room(const char *path)
 {
 	_cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	uint64_t max, now, droppable;
+	_cleanup_fclose_ FILE *f = NULL;
+	uint64_t max, now, value, droppable = 0;
+	char name[64];
+	int fd;
 
 	if (dir < 0 || read_number_at(dir, "memory.max", &max) || read_number_at(dir, "memory.current", &now))
 		return UINT64_MAX;
-	droppable = read_droppable(dir);
+	/* What the kernel drops first when a cgroup is full: pages of files on disks. */
+	fd = openat(dir, "memory.stat", O_RDONLY | O_CLOEXEC);
+	f = fd < 0 ? NULL : fdopen(fd, "re");
+	while (f && fscanf(f, "%63s %" SCNu64, name, &value) == 2)
+		if (!strcmp(name, "inactive_file") || !strcmp(name, "active_file"))
+			droppable += value;
 	now -= droppable < now ? droppable : now;
 	return now < max ? max - now : 0;
 }

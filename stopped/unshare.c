@@ -80,39 +80,15 @@ static uint64_t range_end(const struct svm_range *range)
 	return range->start + range->size;
 }
 
-/* Sorted ranges beside the mappings, which ascend: each is looked at once. */
-static int write_all_pages(const struct task_memory *memory, FILE *maps, const struct svm_range *ranges, size_t nr)
-{
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0, first = 0;
-	int first_err = 0;
-
-	while (getline(&line, &size, maps) > 0) {
-		uint64_t start, end;
-		char access[5];
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, access) != 3 || access[1] != 'w' ||
-		    access[3] != 'p')
-			continue;
-		while (first < nr && range_end(&ranges[first]) <= start)
-			first++;
-		for (size_t i = first; i < nr && ranges[i].start < end; i++) {
-			uint64_t from = ranges[i].start > start ? ranges[i].start : start;
-			uint64_t to = range_end(&ranges[i]) < end ? range_end(&ranges[i]) : end;
-			int err = from < to ? copy_pages(memory, from, to) : 0;
-
-			first_err = first_err ? first_err : err;
-		}
-	}
-	return first_err;
-}
-
 int memory_unshare(pid_t pid, const struct svm_range *ranges, size_t nr)
 {
 	_cleanup_close_ int pagemap = proc_open(pid, "pagemap", O_RDONLY);
 	const struct task_memory memory = { pid, pagemap, (uint64_t)sysconf(_SC_PAGESIZE) };
 	_cleanup_fclose_ FILE *maps = proc_file(pid, "maps");
 	_cleanup_free_ struct svm_range *sorted = malloc(nr * sizeof(*sorted) + 1);
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0, first = 0;
+	int first_err = 0;
 
 	if (!maps || pagemap < 0)
 		return pagemap < 0 ? pagemap : -ENOENT;
@@ -120,5 +96,23 @@ int memory_unshare(pid_t pid, const struct svm_range *ranges, size_t nr)
 		return -ENOMEM;
 	memcpy(sorted, ranges, nr * sizeof(*sorted));
 	qsort(sorted, nr, sizeof(*sorted), compare_u64);
-	return write_all_pages(&memory, maps, sorted, nr);
+	/* Sorted ranges beside the mappings, which ascend: each is looked at once. */
+	while (getline(&line, &size, maps) > 0) {
+		uint64_t start, end;
+		char access[5];
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, access) != 3 || access[1] != 'w' ||
+		    access[3] != 'p')
+			continue;
+		while (first < nr && range_end(&sorted[first]) <= start)
+			first++;
+		for (size_t i = first; i < nr && sorted[i].start < end; i++) {
+			uint64_t from = sorted[i].start > start ? sorted[i].start : start;
+			uint64_t to = range_end(&sorted[i]) < end ? range_end(&sorted[i]) : end;
+			int err = from < to ? copy_pages(&memory, from, to) : 0;
+
+			first_err = first_err ? first_err : err;
+		}
+	}
+	return first_err;
 }
