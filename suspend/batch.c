@@ -57,19 +57,6 @@ int batch_add(struct batch *batch, const struct suspend_target *target)
 	return err ? err : (int)(batch->nr - before);
 }
 
-void process_done(struct process *process)
-{
-	hold_end(&process->hold);
-	cleanup_close(&process->gpu.file.fd);
-	gpu_process_done(&process->gpu);
-	free(process->plan);
-	free(process->vmas);
-	free(process->handles);
-	free(process->mappings);
-	free(process->fds);
-	free(process->fd_minors);
-}
-
 bool batch_drop_ended(struct batch *batch, const struct suspend_target *target, size_t i)
 {
 	struct process *process = &batch->processes[i];
@@ -101,13 +88,19 @@ void batch_end(struct batch *batch)
 	topology_free(batch->machine);
 }
 
-/* Also descriptors of files that another process has opened. */
-static int find_fds(struct process *process)
+int process_look(struct batch *batch, struct process *process)
 {
 	_cleanup_free_ int *numbers = NULL;
+	struct gpu_process *gpu = &process->gpu;
 	size_t nr = 0;
-	int err = proc_list(process->head.pid, "fd", &numbers, &nr);
+	int err = kfd_state_nodes(batch->machine, gpu->file.pid, &gpu->state, &gpu->nodes);
 
+	if (!err)
+		err = kfd_state_minors(gpu->file.pid, &gpu->state, gpu->nodes, &gpu->minors);
+	if (err)
+		return err;
+	/* Also descriptors of files that another process has opened. */
+	err = proc_list(process->head.pid, "fd", &numbers, &nr);
 	if (err)
 		return fail(err, "pid %d: cannot look at its files: %m", process->head.pid);
 	for (size_t i = 0; !err && i < nr; i++) {
@@ -123,16 +116,6 @@ static int find_fds(struct process *process)
 			err = array_add(process->fd_minors, process->nr_fds, minor(st.st_rdev));
 	}
 	return err;
-}
-
-int process_look(struct batch *batch, struct process *process)
-{
-	struct gpu_process *gpu = &process->gpu;
-	int err = kfd_state_nodes(batch->machine, gpu->file.pid, &gpu->state, &gpu->nodes);
-
-	if (!err)
-		err = kfd_state_minors(gpu->file.pid, &gpu->state, gpu->nodes, &gpu->minors);
-	return err ? err : find_fds(process);
 }
 
 /* ---- copies ---- */

@@ -124,6 +124,10 @@ static inline bool process_needs_memory(const struct process *process)
 
 /* Writes its record for good, with this phase, and with the registers that the thread has of its own. */
 int record_set(struct process *process, enum phase phase);
+/* The first entry whose number, at @at in it, is @key or greater, of a list in the order of these numbers. */
+uint32_t record_first(const void *list, uint32_t nr, size_t size, size_t at, uint32_t key);
+/* Whether it has handles of BOs that are freed. */
+bool record_frees_handles(const struct process *process);
 /* VRAM that a resume allocates on one GPU, by its user id. @plan: of each BO. */
 uint64_t freed_on(const struct kfd_state *state, const uint8_t *plan, uint32_t gpu_id);
 /* As it is. Without /dev/kfd there is no state. */
@@ -139,6 +143,7 @@ int record_find(pid_t pid, struct record_head *ret);
 int record_check(const struct record_head *head);
 /* Fills the rest of a process whose head is there. */
 int record_read(struct process *process);
+void process_done(struct process *process);
 /* The same as an image: writes it; fills a process that has nothing yet. 0 or -errno, for the second after fail(). */
 int record_save(struct process *process, int fd);
 int record_load(const char *name, const uint8_t *data, size_t size, struct process *process);
@@ -159,6 +164,8 @@ bool record_cgroup(const struct record_head *head, char path[PATH_MAX]);
 /* Removes it, if it is its own. That of others is thawed when the process has ended. 0, or -errno, without a
  * message. */
 int record_remove_cgroup(const struct record_head *head);
+/* Whether a cgroup that it is in is frozen, but for @own (NULL: whichever). */
+bool process_is_frozen(pid_t pid, const char *own);
 /* Whether a thread of it is. */
 bool process_is_alive(pid_t pid);
 /* Whether the process of the record is still there. */
@@ -237,7 +244,6 @@ bool batch_drop_ended(struct batch *batch, const struct suspend_target *target, 
 bool batch_has(const struct batch *batch, pid_t pid);
 /* Those with /dev/kfd. *ret: heap memory of the caller. 0 or -ENOMEM. */
 int batch_list_kfd(struct batch *batch, struct gpu_process ***ret, size_t *ret_nr);
-void process_done(struct process *process);
 /* Releases all processes. */
 void batch_end(struct batch *batch);
 /* Reads the head of its record, and removes that of one that has ended. -ENOENT, no message: there is no record. */

@@ -380,23 +380,6 @@ static int load_parts(struct process *process, const uint8_t *data, uint64_t lef
 	return left || parts_crc(process) != process->head.parts_crc ? -EBADMSG : 0;
 }
 
-static int read_parts(int fd, struct process *process)
-{
-	_cleanup_free_ uint8_t *data = NULL;
-	uint64_t size = 0;
-	struct stat st;
-	int err = fstat(fd, &st) ? -errno : (uint64_t)st.st_size < sizeof(process->head) ? -EBADMSG : 0;
-
-	if (!err) {
-		size = (uint64_t)st.st_size - sizeof(process->head);
-		data = malloc(size + 1);
-		err = data ? read_all(fd, data, size) : -ENOMEM;
-	}
-	if (!err)
-		err = load_parts(process, data, size);
-	return err ? fail_damaged(&process->head, err) : 0;
-}
-
 static void fill_state(const struct record_head *head, struct kfd_state *state)
 {
 	state->nr_devices = head->nr_devices;
@@ -410,20 +393,69 @@ static void fill_state(const struct record_head *head, struct kfd_state *state)
 int record_read(struct process *process)
 {
 	const struct record_head *head = &process->head;
+	_cleanup_free_ uint8_t *data = NULL;
 	_cleanup_close_ int fd = -1;
+	uint64_t size = 0;
+	struct stat st;
 	int err = record_find(head->pid, &process->head);
 
 	if (!err)
 		err = read_head(&process->head, &fd);
 	if (!err)
 		err = record_check(head);
-	if (!err)
-		err = read_parts(fd, process);
 	if (err)
 		return err;
+	err = fstat(fd, &st) ? -errno : (uint64_t)st.st_size < sizeof(*head) ? -EBADMSG : 0;
+	if (!err) {
+		size = (uint64_t)st.st_size - sizeof(*head);
+		data = malloc(size + 1);
+		err = data ? read_all(fd, data, size) : -ENOMEM;
+	}
+	if (!err)
+		err = load_parts(process, data, size);
+	if (err)
+		return fail_damaged(head, err);
 	fill_state(head, &process->gpu.state);
 	process->gpu.state.pid = (uint32_t)task_own_pid(head->pid);
 	return 0;
+}
+
+void process_done(struct process *process)
+{
+	hold_end(&process->hold);
+	cleanup_close(&process->gpu.file.fd);
+	gpu_process_done(&process->gpu);
+	free(process->plan);
+	free(process->vmas);
+	free(process->handles);
+	free(process->mappings);
+	free(process->fds);
+	free(process->fd_minors);
+}
+
+/* ---- what is in it ---- */
+
+uint32_t record_first(const void *list, uint32_t nr, size_t size, size_t at, uint32_t key)
+{
+	uint32_t low = 0, high = nr;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (*(const uint32_t *)((const uint8_t *)list + middle * size + at) < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool record_frees_handles(const struct process *process)
+{
+	for (size_t i = 0; i < process->head.nr_handles; i++)
+		if (process->handles[i].bo != NO_BO && process->plan[process->handles[i].bo])
+			return true;
+	return false;
 }
 
 uint64_t freed_on(const struct kfd_state *state, const uint8_t *plan, uint32_t gpu_id)
@@ -534,24 +566,17 @@ int record_list(uint64_t id, int **ret, size_t *ret_nr)
 	return err;
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-	const struct record_head *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
 int suspend_list(int **ret, size_t *ret_nr)
 {
 	_cleanup_free_ struct record_head *heads = NULL;
 	size_t nr = 0;
 	int err = list_names(0, &heads, &nr);
 
-	if (!err && nr)
-		qsort(heads, nr, sizeof(*heads), compare_pids);
 	for (size_t i = 0; !err && i < nr; i++)
-		if (!i || heads[i].pid != heads[i - 1].pid)
+		if (!numbers_have(*ret, *ret_nr, heads[i].pid))
 			err = array_add(*ret, *ret_nr, heads[i].pid);
+	if (!err && *ret_nr)
+		qsort(*ret, *ret_nr, sizeof(**ret), compare_u32);
 	return err;
 }
 
@@ -616,14 +641,23 @@ void record_remove(const struct record_head *head)
 	remove_dir(head);
 }
 
-/* What a command that was killed while it wrote has left. Nothing is known of it. */
-static void remove_stale(void)
+void suspend_clean(void)
 {
-	int fd = open(RECORDS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_free_ struct record_head *heads = NULL;
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct record_head here = { 0 };
 	struct dirent *entry;
 	struct stat st;
+	size_t nr = 0;
+	int fd;
 
+	if (!fill_here(&here) && !list_names(0, &heads, &nr))
+		for (size_t i = 0; i < nr; i++)
+			if (look_at(&heads[i], &here) == WORTH_GONE)
+				record_remove(&heads[i]);
+	/* What a command that was killed while it wrote has left. Nothing is known of it. */
+	fd = open(RECORDS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
 	while (dir && (entry = readdir(dir))) {
 		const char *suffix = strrchr(entry->d_name, '.');
 
@@ -631,19 +665,6 @@ static void remove_stale(void)
 		    st.st_mtime + STALE_SECONDS < time(NULL))
 			unlinkat(fd, entry->d_name, 0);
 	}
-}
-
-void suspend_clean(void)
-{
-	_cleanup_free_ struct record_head *heads = NULL;
-	struct record_head here = { 0 };
-	size_t nr = 0;
-
-	if (!fill_here(&here) && !list_names(0, &heads, &nr))
-		for (size_t i = 0; i < nr; i++)
-			if (look_at(&heads[i], &here) == WORTH_GONE)
-				record_remove(&heads[i]);
-	remove_stale();
 	fail_clear();
 }
 
@@ -658,28 +679,20 @@ static enum suspend_state state_of(const struct record_head *head)
 	return head->phase == PHASE_SUSPENDED ? STATE_SUSPENDED : STATE_HALF;
 }
 
-/* Whether no cgroup of the process is frozen, but its own. */
-static bool is_thawed(const struct record_head *head)
-{
-	char path[PATH_MAX], own[PATH_MAX];
-	bool more = cgroup_of(head->pid, path), has_own = record_cgroup(head, own);
-
-	for (; more; more = cgroup_above(path))
-		if (cgroup_is_frozen(path) && !(has_own && !strcmp(path, own)))
-			return false;
-	return true;
-}
-
-/* Also where its record says otherwise: a dump that was killed together with its guard leaves it so. */
-static bool is_held_by_signal(const struct record_head *head)
+bool process_is_frozen(pid_t pid, const char *own)
 {
 	char path[PATH_MAX];
+	bool more = cgroup_of(pid, path);
 
-	return head->report.is_held_by_signal || (cgroup_of(head->pid, path) && !cgroup_is_frozen(path));
+	for (; more; more = cgroup_above(path))
+		if (cgroup_is_frozen(path) && !(own && !strcmp(path, own)))
+			return true;
+	return false;
 }
 
 int suspend_ask(pid_t pid, struct suspend_info *ret)
 {
+	char path[PATH_MAX];
 	struct record_head head;
 	int err = record_find(pid, &head);
 
@@ -698,12 +711,15 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 		memcpy(ret->dir, head.dir, sizeof(ret->dir));
 	memcpy(ret->follows, head.follows, sizeof(ret->follows));
 	/* A signal may still be on its way: what is frozen takes it when it is thawed. */
-	ret->may_run = is_thawed(&head) && !(head.by_stop && (task_state(pid) == 'T' || proc_has_pending(pid, SIGSTOP)));
+	ret->may_run = !process_is_frozen(pid, record_cgroup(&head, path) ? path : NULL) &&
+		       !(head.by_stop && (task_state(pid) == 'T' || proc_has_pending(pid, SIGSTOP)));
 	ret->report = head.report;
 	if (ret->state == STATE_LOCKED)
 		ret->report = (struct suspend_report){ 0 };
+	/* Also where its record says otherwise: a dump that was killed together with its guard leaves it so. */
 	if (ret->state == STATE_SUSPENDED || ret->state == STATE_LOCKED)
-		ret->report.is_held_by_signal = is_held_by_signal(&head);
+		ret->report.is_held_by_signal =
+			head.report.is_held_by_signal || (cgroup_of(pid, path) && !cgroup_is_frozen(path));
 	ret->report.pid = pid;
 	if (!err && ret->state != STATE_GONE && !ret->report.reset_minor)
 		err = resets_find(&head, &ret->report.reset_minor);

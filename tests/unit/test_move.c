@@ -172,16 +172,6 @@ void gpu_process_done(struct gpu_process *process)
 	process->minors = NULL;
 }
 
-void process_done(struct process *process)
-{
-	cleanup_close(&process->gpu.file.fd);
-	gpu_process_done(&process->gpu);
-	free(process->plan);
-	free(process->vmas);
-	free(process->handles);
-	free(process->mappings);
-}
-
 /* ---- files ---- */
 
 int __real_rmdir(const char *path);

@@ -40,6 +40,14 @@ STUB(bool, cgroup_above, (char *path), false)
 STUB(bool, cgroup_is_frozen, (const char *path), false)
 STUB(int, cgroup_freeze, (const char *path, bool freeze), 0)
 
+void hold_end(struct hold *hold)
+{
+}
+
+void gpu_process_done(struct gpu_process *process)
+{
+}
+
 bool image_name_parse(const char *name, struct image_name *ret)
 {
 	*ret = (struct image_name){ .kind = IMAGE_PAGES };
