@@ -57,27 +57,13 @@ int calls_free_handle(struct process *process, uint64_t handle)
 	return counted_call(process, -1, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
 }
 
-static int allocate(struct process *process, struct kfd_ioctl_alloc_memory_of_gpu_args *args)
-{
-	return counted_call(process, 1, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, args);
-}
-
 /* ---- for the CPU ---- */
 
 /* The mappings of a buffer, which are neighbours. */
 static const struct suspend_vma *first_vma(const struct process *process, size_t bo)
 {
-	size_t low = 0, high = process->head.nr_vmas;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (process->vmas[middle].bo < bo)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return process->vmas + low;
+	return process->vmas + record_first(process->vmas, process->head.nr_vmas, sizeof(*process->vmas),
+					    offsetof(struct suspend_vma, bo), (uint32_t)bo);
 }
 
 static bool is_of(const struct process *process, const struct suspend_vma *vma, size_t bo)
@@ -191,7 +177,7 @@ static int make(struct process *process, const struct bo *bo, uint64_t handle, u
 		.gpu_id = bo->gpu_id,
 		.flags = bo->alloc_flags,
 	};
-	int err = allocate(process, &args);
+	int err = counted_call(process, 1, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
 
 	if (err)
 		return err;
@@ -229,7 +215,7 @@ int calls_make_placeholder(struct process *process, uint32_t gpu_id, uint64_t *r
 		.gpu_id = gpu_id,
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE,
 	};
-	int err = allocate(process, &args);
+	int err = counted_call(process, 1, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
 
 	*ret_handle = args.handle;
 	return err;

@@ -33,22 +33,14 @@ static int add_mappings(struct process *process, int fd, const struct suspend_ha
 	return err;
 }
 
-/* VRAM that no BO of the KFD is. What was exported by another GPU is counted there. */
-static int count_object(struct process *process, const struct task_file *file, const struct gem_entry *entry)
-{
-	struct gem_info info;
-	int err = entry->is_import ? 0 : gem_ask(file->fd, entry->handle, &info);
-
-	if (!err && !entry->is_import && info.domains & AMDGPU_GEM_DOMAIN_VRAM)
-		process->head.report.kept_bytes[KEPT_BY_RENDER_NODE] += info.size;
-	return err;
-}
-
-/* @name: of the BO of the KFD that it is of; NULL: there is none. */
-static int add_handle(struct process *process, const struct share_request *request, size_t number,
-		      const struct gem_entry *entry, const struct share_name *name)
+static int add_handle(struct process *process, const struct share_request *request, const struct share_names *names,
+		      size_t number, const struct gem_entry *entry)
 {
 	const struct task_file *file = &request->files->files[number];
+	const struct share_name key = { .file = number, .handle = entry->handle };
+	/* Of the BO of the KFD that it is of; NULL: there is none. */
+	const struct share_name *name =
+		names->nr ? bsearch(&key, names->list, names->nr, sizeof(key), share_compare_names) : NULL;
 	bool is_own = name && request->processes[name->process] == &process->gpu;
 	const struct suspend_handle handle = {
 		.number = file->number,
@@ -56,32 +48,20 @@ static int add_handle(struct process *process, const struct share_request *reque
 		.bo = is_own ? (uint32_t)name->bo : NO_BO,
 	};
 	size_t nr = process->head.nr_handles;
-	int err = name ? 0 : count_object(process, file, entry);
+	struct gem_info info;
+	int err = 0;
 
+	/* VRAM that no BO of the KFD is. What was exported by another GPU is counted there. */
+	if (!name && !entry->is_import) {
+		err = gem_ask(file->fd, entry->handle, &info);
+		if (!err && info.domains & AMDGPU_GEM_DOMAIN_VRAM)
+			process->head.report.kept_bytes[KEPT_BY_RENDER_NODE] += info.size;
+	}
 	if (!err && is_own && process->gpu.state.bos[handle.bo].is_alone)
 		err = add_mappings(process, file->fd, &handle);
 	if (!err)
 		err = array_add(process->handles, nr, handle);
 	process->head.nr_handles = (uint32_t)nr;
-	return err;
-}
-
-static const struct share_name *find_name(const struct share_names *names, size_t file, uint32_t handle)
-{
-	const struct share_name key = { .file = file, .handle = handle };
-
-	return names->nr ? bsearch(&key, names->list, names->nr, sizeof(key), share_compare_names) : NULL;
-}
-
-static int warn_unlisted(const struct process *process, const struct task_file *file)
-{
-	uint32_t nr = 0;
-	int err = drm_count_objects(file->fd, &nr);
-
-	if (!err && nr)
-		pr_warn("pid %d: VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: the kernel does "
-			"not list the %u handles of renderD%u before Linux 6.18\n",
-			process->head.pid, nr, file->minor);
 	return err;
 }
 
@@ -109,12 +89,19 @@ static int look_at_file(struct process *process, const struct share_request *req
 	const struct task_file *file = &request->files->files[number];
 	_cleanup_free_ struct gem_entry *entries = NULL;
 	size_t nr = 0, first = process->head.nr_handles;
+	uint32_t nr_unlisted = 0;
 	int err = gem_list(file->fd, &entries, &nr);
 
-	if (err == -EINVAL)
-		return warn_unlisted(process, file);
+	if (err == -EINVAL) {
+		err = drm_count_objects(file->fd, &nr_unlisted);
+		if (!err && nr_unlisted)
+			pr_warn("pid %d: VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: the kernel "
+				"does not list the %u handles of renderD%u before Linux 6.18\n",
+				process->head.pid, nr_unlisted, file->minor);
+		return err;
+	}
 	for (size_t i = 0; !err && i < nr; i++)
-		err = add_handle(process, request, number, &entries[i], find_name(names, number, entries[i].handle));
+		err = add_handle(process, request, names, number, &entries[i]);
 	return err ? err : check_holder(process, file, first);
 }
 
@@ -187,24 +174,10 @@ static int for_each_file(struct process *process, int (*act)(struct render_file 
 }
 
 /* The mappings of a handle are neighbours, in the order of handles. */
-static const struct suspend_mapping *first_mapping(const struct process *process, uint32_t of)
+static uint32_t first_mapping(const struct process *process, uint32_t of)
 {
-	size_t low = 0, high = process->head.nr_mappings;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (process->mappings[middle].of < of)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return process->mappings + low;
-}
-
-static bool is_of(const struct process *process, const struct suspend_mapping *mapping, uint32_t of)
-{
-	return mapping < process->mappings + process->head.nr_mappings && mapping->of == of;
+	return record_first(process->mappings, process->head.nr_mappings, sizeof(*process->mappings),
+			    offsetof(struct suspend_mapping, of), of);
 }
 
 /* ---- suspend ---- */
@@ -212,79 +185,69 @@ static bool is_of(const struct process *process, const struct suspend_mapping *m
 static int close_handle(const struct render_file *file, const struct suspend_handle *handle)
 {
 	const struct process *process = file->process;
-	uint32_t of = (uint32_t)(handle - process->handles);
+	uint32_t of = (uint32_t)(handle - process->handles), end = process->head.nr_mappings;
 	int err = 0;
 
 	/* Where the KFD has the BO mapped, these would outlive the handle. */
-	for (const struct suspend_mapping *mapping = first_mapping(process, of); !err && is_of(process, mapping, of); mapping++) {
-		err = gem_unmap(file->fd, &mapping->mapping);
+	for (uint32_t i = first_mapping(process, of); !err && i < end && process->mappings[i].of == of; i++) {
+		err = gem_unmap(file->fd, &process->mappings[i].mapping);
 		err = err == -ENOENT ? 0 : err;
 	}
 	return err ? err : gem_close(file->fd, handle->handle);
 }
 
-static int for_each_freed(const struct render_file *file,
-			  int (*act)(const struct render_file *file, const struct suspend_handle *handle))
+static int close_handles(struct render_file *file)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < file->nr; i++)
 		if (is_freed(file->process, &file->handles[i]))
-			err = act(file, &file->handles[i]);
+			err = close_handle(file, &file->handles[i]);
 	return err;
-}
-
-static int close_handles(struct render_file *file)
-{
-	return for_each_freed(file, close_handle);
 }
 
 int vmm_close(struct process *process)
 {
-	bool any = false;
-	int err;
-
-	for (size_t i = 0; i < process->head.nr_handles; i++)
-		any |= is_freed(process, &process->handles[i]);
 	/* From here on it has lost something. */
-	err = any ? record_write_count(process, process->nr_bos_now) : 0;
+	int err = record_frees_handles(process) ? record_write_count(process, process->nr_bos_now) : 0;
+
 	if (!err)
 		err = for_each_file(process, close_handles);
 	return err ? fail(err, "pid %d: cannot close its handles: %m", process->head.pid) : 0;
 }
 
-/* Its number may be that of an object that the process has made meanwhile. An object that the file has keeps its
- * handle. */
-static int close_imported(const struct render_file *file, const struct suspend_handle *handle)
-{
-	int dmabuf_fd = file->process->gpu.state.bos[handle->bo].dmabuf_fd, err;
-	uint32_t got = 0;
-
-	if (dmabuf_fd == KFD_NO_FD)
-		return 0;
-	err = gem_import(file->fd, dmabuf_fd, &got);
-	if (err)
-		return err;
-	return got == handle->handle ? close_handle(file, handle) : gem_close(file->fd, got);
-}
-
-/* To import an object whose handle is not there would create one: a killed command would leave it under another number. */
-static int close_all_imported(struct render_file *file)
+/*
+ * To import an object whose handle is not there would create one: a killed command would leave it under another number.
+ * And a number may be that of an object that the process has made meanwhile. An object that the file has keeps its
+ * handle.
+ */
+static int close_imported(struct render_file *file)
 {
 	_cleanup_free_ struct gem_entry *there = NULL;
 	size_t nr = 0;
 	int err = gem_list(file->fd, &there, &nr);
 
-	for (size_t i = 0; !err && nr && i < file->nr; i++)
-		if (is_freed(file->process, &file->handles[i]) &&
-		    bsearch(&file->handles[i].handle, there, nr, sizeof(*there), compare_u32))
-			err = close_imported(file, &file->handles[i]);
+	for (size_t i = 0; !err && nr && i < file->nr; i++) {
+		const struct suspend_handle *handle = &file->handles[i];
+		uint32_t got = 0;
+		int dmabuf_fd;
+
+		if (!is_freed(file->process, handle) ||
+		    !bsearch(&handle->handle, there, nr, sizeof(*there), compare_u32))
+			continue;
+		dmabuf_fd = file->process->gpu.state.bos[handle->bo].dmabuf_fd;
+		if (dmabuf_fd == KFD_NO_FD)
+			continue;
+		err = gem_import(file->fd, dmabuf_fd, &got);
+		if (!err)
+			err = got == handle->handle ? close_handle(file, handle) : gem_close(file->fd, got);
+	}
 	return err;
 }
 
 int vmm_close_imported(struct process *process)
 {
-	int err = for_each_file(process, close_all_imported);
+	int err = for_each_file(process, close_imported);
 
 	return err ? fail(err, "pid %d: cannot close its handles: %m", process->head.pid) : 0;
 }
@@ -331,35 +294,29 @@ static bool is_mapped(const struct render_objects *now, const struct gem_mapping
 	return false;
 }
 
-static int map_handle(const struct render_file *file, const struct suspend_handle *handle)
+/* An object that the file has already keeps its handle, and its mappings. */
+static int import_handle(const struct render_file *file, const struct suspend_handle *handle)
 {
 	_cleanup_(render_objects_done) struct render_objects now = { 0 };
 	const struct process *process = file->process;
-	uint32_t of = (uint32_t)(handle - process->handles);
-	int err = gem_mappings(file->fd, handle->handle, &now);
-
-	for (const struct suspend_mapping *mapping = first_mapping(process, of); !err && is_of(process, mapping, of); mapping++)
-		if (!is_mapped(&now, &mapping->mapping))
-			err = gem_map(file->fd, &mapping->mapping);
-	return err;
-}
-
-/* An object that the file has already keeps its handle. */
-static int import_handle(const struct render_file *file, const struct suspend_handle *handle)
-{
-	uint32_t got = 0;
-	int err = gem_import(file->fd, file->process->gpu.state.bos[handle->bo].dmabuf_fd, &got);
+	uint32_t of = (uint32_t)(handle - process->handles), end = process->head.nr_mappings, got = 0;
+	int err = gem_import(file->fd, process->gpu.state.bos[handle->bo].dmabuf_fd, &got);
 
 	if (!err && got != handle->handle)
 		return fail_number(file, handle->handle, got);
-	return err ? err : map_handle(file, handle);
+	if (!err)
+		err = gem_mappings(file->fd, handle->handle, &now);
+	for (uint32_t i = first_mapping(process, of); !err && i < end && process->mappings[i].of == of; i++)
+		if (!is_mapped(&now, &process->mappings[i].mapping))
+			err = gem_map(file->fd, &process->mappings[i].mapping);
+	return err;
 }
 
 /* The lowest free number is taken next: those between two handles, which were free, get a page for a moment. */
-static int import_handles(const struct render_file *file)
+static int import_file(struct render_file *file)
 {
 	uint32_t next = 1, got = 0;
-	int err = 0;
+	int left, err = close_placeholders(file);
 
 	for (size_t i = 0; !err && i < file->nr; next = file->handles[i++].handle + 1) {
 		for (; !err && next < file->handles[i].handle; next++) {
@@ -370,15 +327,6 @@ static int import_handles(const struct render_file *file)
 		if (!err && is_freed(file->process, &file->handles[i]))
 			err = import_handle(file, &file->handles[i]);
 	}
-	return err;
-}
-
-static int import_file(struct render_file *file)
-{
-	int left, err = close_placeholders(file);
-
-	if (!err)
-		err = import_handles(file);
 	left = close_placeholders(file);
 	return err ? err : left;
 }
