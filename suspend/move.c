@@ -31,11 +31,6 @@
 
 /* ---- what is in a record ---- */
 
-static bool has_memory(const struct record_head *head)
-{
-	return head->report.has_kfd;
-}
-
 /* BOs that it has not. */
 static uint32_t count_freed(const struct process *process)
 {
@@ -62,11 +57,14 @@ static uint64_t data_bytes(const struct process *process, uint32_t gpu_id)
 	return bytes ? bytes + LENGTH_PREFIX_BYTES : 0;
 }
 
-static int check_length(pid_t pid, const char *name, int fd, uint64_t bytes)
+static int open_data(pid_t pid, int dir, const char *name, uint64_t bytes, int *ret_fd)
 {
 	struct stat st;
 
-	if (fstat(fd, &st))
+	*ret_fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return fail(-errno, "pid %d: the data of its freed buffers are not there: %s: %m", pid, name);
+	if (fstat(*ret_fd, &st))
 		return fail(-errno, "pid %d: %s: %m", pid, name);
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size >= bytes)
 		return 0;
@@ -74,12 +72,22 @@ static int check_length(pid_t pid, const char *name, int fd, uint64_t bytes)
 		    (uint64_t)st.st_size, bytes);
 }
 
-static int open_data(pid_t pid, int dir, const char *name, uint64_t bytes, int *ret_fd)
+/* All of them are there, and long enough. @pid: of their names in @dir. */
+static int check_data(const struct process *process, int dir, enum image_kind kind, pid_t pid)
 {
-	*ret_fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (*ret_fd < 0)
-		return fail(-errno, "pid %d: the data of its freed buffers are not there: %s: %m", pid, name);
-	return check_length(pid, name, *ret_fd, bytes);
+	const struct kfd_state *state = &process->gpu.state;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < state->nr_devices; i++) {
+		uint64_t bytes = data_bytes(process, state->devices[i].user_gpu_id);
+		char name[IMAGE_NAME_MAX];
+		_cleanup_close_ int fd = -1;
+
+		image_name_make(kind, pid, state->devices[i].user_gpu_id, name);
+		if (bytes)
+			err = open_data(pid, dir, name, bytes, &fd);
+	}
+	return err;
 }
 
 /* What is zero in a file takes no room in the other. */
@@ -173,23 +181,6 @@ static bool all_threads_stopped(pid_t pid)
 	return ret;
 }
 
-/* By others, who have to thaw it before a signal can stop it. */
-static bool is_frozen(pid_t pid)
-{
-	char path[PATH_MAX];
-	bool more = cgroup_of(pid, path), ret = false;
-
-	for (; more && !ret; more = cgroup_above(path))
-		ret = cgroup_is_frozen(path);
-	return ret;
-}
-
-static void wait_until_stopped(pid_t pid, double end)
-{
-	while (!all_threads_stopped(pid) && !is_frozen(pid) && monotonic_seconds() < end)
-		usleep(WAIT_USEC);
-}
-
 static int add_dumped(struct suspend_dump *dump, pid_t pid)
 {
 	const struct dumped one = { .process = { .head.pid = pid, .gpu.file = { .pid = pid, .fd = -1 } } };
@@ -214,8 +205,13 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 			process_done(&dump->list[--dump->nr].process);
 		}
 	end = monotonic_seconds() + STOP_SECONDS;
-	for (size_t i = first; i < dump->nr; i++)
-		wait_until_stopped(dump->list[i].process.head.pid, end);
+	for (size_t i = first; i < dump->nr; i++) {
+		pid_t its = dump->list[i].process.head.pid;
+
+		/* Who has frozen it has to thaw it before a signal can stop it. */
+		while (!all_threads_stopped(its) && !process_is_frozen(its, NULL) && monotonic_seconds() < end)
+			usleep(WAIT_USEC);
+	}
 	fail_clear();
 }
 
@@ -234,7 +230,7 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 		if (numbers_have(tasks, nr_tasks, pids[i])) {
 			const struct dumped *one = find_dumped(dump, pids[i]);
 
-			any |= one && has_memory(&one->process.head);
+			any |= one && one->process.head.report.has_kfd;
 			continue;
 		}
 		err = record_find(pids[i], &other);
@@ -248,52 +244,22 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 	return err || any ? err : refuse(head->pid, "is suspended, and no process of that suspend has GPU memory");
 }
 
-static int check_data(const struct process *process)
-{
-	const struct kfd_state *state = &process->gpu.state;
-	_cleanup_close_ int dir = -1;
-	int err = count_freed(process) ? datadir_open(process->head.dir, &dir) : 0;
-
-	for (size_t i = 0; !err && i < state->nr_devices; i++) {
-		uint64_t bytes = data_bytes(process, state->devices[i].user_gpu_id);
-		char name[IMAGE_NAME_MAX];
-		_cleanup_close_ int fd = -1;
-
-		image_name_make(IMAGE_PAGES, process->head.pid, state->devices[i].user_gpu_id, name);
-		if (bytes && dir >= 0)
-			err = open_data(process->head.pid, dir, name, bytes, &fd);
-	}
-	return err;
-}
-
-static bool has_freed_handles(const struct process *process)
-{
-	for (size_t i = 0; i < process->head.nr_handles; i++)
-		if (process->handles[i].bo != NO_BO && process->plan[process->handles[i].bo])
-			return true;
-	return false;
-}
-
-/* Only a resume here says that what had stayed in VRAM is lost. */
-static int check_resets(const struct record_head *head)
-{
-	uint32_t minor = head->report.reset_minor;
-	int err = minor ? 0 : resets_find(head, &minor);
-
-	return err || !minor ? err : refuse(head->pid, "is suspended, and the driver has reset its GPU since, by which what had stayed "
-						       "in VRAM is lost");
-}
-
 static int check_dumped(const struct suspend_dump *dump, const struct dumped *one, const int *pids, size_t nr, bool is_try)
 {
 	const struct record_head *head = &one->process.head;
+	_cleanup_close_ int dir = -1;
+	uint32_t minor = head->report.reset_minor;
 	int err = check_others(dump, head, pids, nr);
 
-	if (!err)
-		err = check_resets(head);
+	if (!err && !minor)
+		err = resets_find(head, &minor);
 	if (err)
 		return err;
-	if (has_freed_handles(&one->process))
+	/* Only a resume here says that it is lost. */
+	if (minor)
+		return refuse(head->pid, "is suspended, and the driver has reset its GPU since, by which what had stayed in "
+					 "VRAM is lost");
+	if (record_frees_handles(&one->process))
 		return refuse(head->pid, "is suspended, and has freed memory of VMM (hipMallocAsync, hipMemCreate, expandable "
 					 "segments), which cannot be dumped meanwhile");
 	if (!is_try && criu_image_dir() < 0)
@@ -301,7 +267,8 @@ static int check_dumped(const struct suspend_dump *dump, const struct dumped *on
 	if (!is_try && !one->is_by_signal && !head->report.is_held_by_signal)
 		return refuse(head->pid, "is suspended, and is held by a frozen cgroup that it could not leave (criu 4.0 or "
 					 "later is needed)");
-	return check_data(&one->process);
+	err = count_freed(&one->process) ? datadir_open(head->dir, &dir) : 0;
+	return err || dir < 0 ? err : check_data(&one->process, dir, IMAGE_PAGES, head->pid);
 }
 
 int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, bool is_try)
@@ -329,14 +296,14 @@ bool suspend_dump_has_file(const struct suspend_dump *dump, const struct task_fi
 {
 	const struct dumped *one = find_dumped(dump, file->pid);
 
-	return one && has_memory(&one->process.head) && file->number == one->process.head.kfd_number;
+	return one && one->process.head.report.has_kfd && file->number == one->process.head.kfd_number;
 }
 
 int suspend_dump_check(const struct suspend_dump *dump, struct gpu_process *const *processes, size_t nr)
 {
 	for (size_t i = 0; i < dump->nr; i++) {
 		const struct record_head *head = &dump->list[i].process.head;
-		bool found = !has_memory(head);
+		bool found = !head->report.has_kfd;
 
 		for (size_t j = 0; j < nr; j++)
 			found |= processes[j]->file.pid == head->pid && processes[j]->is_suspended;
@@ -444,7 +411,7 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 	struct kfd_state *state = &process.gpu.state;
 	int err = record_load(name, data, size, &process);
 
-	*ret = (struct suspend_image){ .has_kfd = has_memory(&process.head) };
+	*ret = (struct suspend_image){ .has_kfd = process.head.report.has_kfd };
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
 		state->bos[i].share.kind = process.plan[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
 		ret->freed_bytes += process.plan[i] == BO_FREE ? state->bos[i].size : 0;
@@ -511,23 +478,6 @@ struct suspend_restore {
 	size_t nr;
 };
 
-static int check_images(const struct restored *one)
-{
-	const struct kfd_state *state = &one->process.gpu.state;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < state->nr_devices; i++) {
-		uint64_t bytes = data_bytes(&one->process, state->devices[i].user_gpu_id);
-		char name[IMAGE_NAME_MAX];
-		_cleanup_close_ int fd = -1;
-
-		image_name_make(IMAGE_FREED, one->own_pid, state->devices[i].user_gpu_id, name);
-		if (bytes)
-			err = open_data(one->own_pid, criu_image_dir(), name, bytes, &fd);
-	}
-	return err;
-}
-
 static int load(struct suspend_restore *restore, int own_pid)
 {
 	struct restored one = { .process.gpu.file.fd = -1, .own_pid = own_pid, .new_id = suspend_new_id() };
@@ -546,7 +496,7 @@ static int load(struct suspend_restore *restore, int own_pid)
 		if (restore->list[i].process.head.id == one.process.head.id)
 			one.new_id = restore->list[i].new_id;
 	if (!err)
-		err = check_images(&one);
+		err = check_data(&one.process, criu_image_dir(), IMAGE_FREED, own_pid);
 	if (!err)
 		err = array_add(restore->list, restore->nr, one);
 	if (err)
@@ -626,17 +576,6 @@ int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)
 
 /* ---- what is of this machine in a record ---- */
 
-static int set_gpu_id(struct kfd_criu_device_bucket *device, const struct kfd_state *now)
-{
-	for (size_t i = 0; i < now->nr_devices; i++)
-		if (now->devices[i].user_gpu_id == device->user_gpu_id) {
-			device->actual_gpu_id = now->devices[i].actual_gpu_id;
-			return 0;
-		}
-	return fail(-EBADMSG, "the record of a suspended process names gpu %#x, which the process does not have",
-		    device->user_gpu_id);
-}
-
 /* Of the mappings of what is freed. */
 static int set_minors(struct process *process, const struct record_head *before)
 {
@@ -667,10 +606,18 @@ static int set_gpus(struct process *process, pid_t pid, const struct topology *m
 	if (err)
 		return err;
 	kfd_close_dmabufs(&now);
-	for (size_t i = 0; !err && i < state->nr_devices; i++)
-		err = set_gpu_id(&state->devices[i], &now);
-	if (!err)
-		err = kfd_state_nodes(machine, pid, state, &process->gpu.nodes);
+	for (size_t i = 0; i < state->nr_devices; i++) {
+		struct kfd_criu_device_bucket *device = &state->devices[i];
+		size_t same = 0;
+
+		while (same < now.nr_devices && now.devices[same].user_gpu_id != device->user_gpu_id)
+			same++;
+		if (same == now.nr_devices)
+			return fail(-EBADMSG, "the record of a suspended process names gpu %#x, which the process does not have",
+				    device->user_gpu_id);
+		device->actual_gpu_id = now.devices[same].actual_gpu_id;
+	}
+	err = kfd_state_nodes(machine, pid, state, &process->gpu.nodes);
 	if (!err)
 		err = kfd_state_minors(pid, state, process->gpu.nodes, &process->gpu.minors);
 	if (!err)
@@ -716,20 +663,6 @@ static int choose_datadir(const struct record_head *head, uint64_t id, struct da
 	return datadir_choose(NULL, id, ret);
 }
 
-/* Of all processes of its suspend. */
-static int open_datadir(struct suspend_restore *restore, const struct restored *one, const struct datadir *datadir, int *ret_fd)
-{
-	bool is_there = false;
-	int err;
-
-	for (size_t i = 0; i < restore->nr; i++)
-		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_datadir;
-	err = is_there ? datadir_open(datadir->dir, ret_fd) : datadir_make(datadir, ret_fd);
-	for (size_t i = 0; !err && i < restore->nr; i++)
-		restore->list[i].has_datadir |= restore->list[i].new_id == one->new_id;
-	return err;
-}
-
 static int copy_from_image(const struct restored *one, const char *datadir, int dir, uint32_t gpu_id)
 {
 	uint64_t bytes = data_bytes(&one->process, gpu_id);
@@ -758,6 +691,7 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 	const struct kfd_state *state = &process->gpu.state;
 	_cleanup_close_ int dir = -1;
 	struct datadir datadir = { 0 };
+	bool is_there = false;
 	int err = choose_datadir(&process->head, one->new_id, &datadir);
 
 	if (!err)
@@ -767,8 +701,12 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 	snprintf(process->head.dir, sizeof(process->head.dir), "%s", datadir.dir);
 	process->head.made_base = datadir.is_new_base;
 	err = record_write(process);
+	/* All processes of a suspend have one directory. */
+	for (size_t i = 0; i < restore->nr; i++)
+		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_datadir;
 	if (!err)
-		err = open_datadir(restore, one, &datadir, &dir);
+		err = is_there ? datadir_open(datadir.dir, &dir) : datadir_make(&datadir, &dir);
+	one->has_datadir = !err;
 	for (size_t i = 0; !err && i < state->nr_devices; i++)
 		if (data_bytes(process, state->devices[i].user_gpu_id))
 			err = copy_from_image(one, datadir.dir, dir, state->devices[i].user_gpu_id);
@@ -786,7 +724,7 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 		return 0;
 	/* An earlier process of this number may have left its own. */
 	suspend_clean();
-	if (has_memory(&one->process.head))
+	if (one->process.head.report.has_kfd)
 		err = set_gpus(&one->process, pid, machine);
 	if (!err)
 		err = set_process(one, pid);
