@@ -101,15 +101,6 @@ static bool read_digits(const char *path, char digits[17])
 	return nr == 16;
 }
 
-/* A machine without an id has zeros, which are no id. */
-static void our_names(char machine[17], char boot[17])
-{
-	if (!read_digits("/etc/machine-id", machine))
-		strcpy(machine, "0000000000000000");
-	if (!read_digits("/proc/sys/kernel/random/boot_id", boot))
-		strcpy(boot, "0000000000000000");
-}
-
 /* ---- what an earlier boot has left ---- */
 
 /* Of a process; 0: of all. */
@@ -176,7 +167,11 @@ int datadir_choose(const char *dir, uint64_t id, struct datadir *ret)
 	dir = dir ? dir : SUSPEND_MEMORY;
 	if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
 		return fail(-errno, "the working directory: %m");
-	our_names(machine, boot);
+	/* A machine without an id has zeros, which are no id. */
+	if (!read_digits("/etc/machine-id", machine))
+		strcpy(machine, "0000000000000000");
+	if (!read_digits("/proc/sys/kernel/random/boot_id", boot))
+		strcpy(boot, "0000000000000000");
 	if (snprintf(ret->base, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", dir) >= PATH_MAX ||
 	    snprintf(ret->dir, PATH_MAX, "%s/" PREFIX "%s-%s-%016" PRIx64, ret->base, machine, boot, id) >= PATH_MAX)
 		return fail(-ENAMETOOLONG, "%s: %m", dir);

@@ -247,18 +247,6 @@ static int stop_by_signal(struct process *process)
 	return err;
 }
 
-static int stop(struct batch *batch, struct process *process)
-{
-	/* Those above a process with one thread may stop themselves when it is. */
-	pid_t above = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
-	int err = 0;
-
-	for (; !err && above > 1; above = process_parent(above))
-		if (task_state(above) != 'T')
-			err = array_add(batch->parents, batch->nr_parents, above);
-	return err ? err : stop_by_signal(process);
-}
-
 static void continue_process(struct process *process)
 {
 	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
@@ -298,9 +286,20 @@ int freezer_stop_for_calls(struct batch *batch)
 	int err = 0;
 
 	defer_signals(true);
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (is_changed(&batch->processes[i]))
-			err = stop(batch, &batch->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
+		pid_t above;
+
+		if (!is_changed(process))
+			continue;
+		/* Those above a process with one thread may stop themselves when it is. */
+		above = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
+		for (; !err && above > 1; above = process_parent(above))
+			if (task_state(above) != 'T')
+				err = array_add(batch->parents, batch->nr_parents, above);
+		if (!err)
+			err = stop_by_signal(process);
+	}
 	for (size_t i = 0; !err && i < batch->nr; i++)
 		if (!batch->processes[i].has_ended)
 			err = thaw(batch, &batch->processes[i]);

@@ -250,8 +250,6 @@ void batch_end(struct batch *batch);
 int process_read_head(struct process *process);
 /* Seizes it, and reads its record again: until then another command may have changed it. -ENOENT likewise. */
 int process_seize(struct process *process);
-/* Before its state is read anew: drops the state, and what plan_all() has decided. */
-void process_forget_plan(struct process *process);
 /* When its state is there: its GPUs' nodes and minors, and its descriptors of render nodes. */
 int process_look(struct batch *batch, struct process *process);
 /* The bytes of all buffers that are freed. */

@@ -40,10 +40,18 @@ static int find_queues(const struct process *process, bool *marks)
 
 /* ---- mappings ---- */
 
-static int add_vma(struct process *process, const struct vma_bos *bos, const struct device_vma *vma, const char *perms)
+/* The BO that is mapped there; NULL: none of the process. */
+static struct bo *mapped_bo(struct process *process, const struct vma_bos *bos, const struct device_vma *vma)
 {
 	int node = vma->minor ? topology_find_minor(process->gpu.nodes, vma->minor) : -1;
 	const struct bo *bo = node < 0 ? NULL : vma_bo(vma, bos, topology_gpu_id(process->gpu.nodes->nodes[node]));
+
+	return bo ? &process->gpu.state.bos[bo - process->gpu.state.bos] : NULL;
+}
+
+static int add_vma(struct process *process, const struct vma_bos *bos, const struct device_vma *vma, const char *perms)
+{
+	const struct bo *bo = mapped_bo(process, bos, vma);
 	struct suspend_vma *grown = process->vmas;
 	size_t nr = process->head.nr_vmas;
 	int err;
@@ -122,26 +130,6 @@ static bool program_of(pid_t pid, char ret[PATH_MAX])
 	return length >= 0;
 }
 
-static int mark_inherited(struct process *process, const struct vma_bos *bos, pid_t pid)
-{
-	_cleanup_free_ struct device_vma *vmas = NULL;
-	size_t nr = 0;
-	int err = task_device_vmas(pid, &vmas, &nr);
-
-	if (err && process_start(pid))
-		return err;
-	fail_clear();
-	for (size_t i = 0; i < nr; i++) {
-		int node = vmas[i].minor ? topology_find_minor(process->gpu.nodes, vmas[i].minor) : -1;
-		const struct bo *bo =
-			node < 0 ? NULL : vma_bo(&vmas[i], bos, topology_gpu_id(process->gpu.nodes->nodes[node]));
-
-		if (bo)
-			process->gpu.state.bos[bo - process->gpu.state.bos].is_alone = false;
-	}
-	return 0;
-}
-
 /*
  * Memory that a forked process has mapped, too, is not free when this one frees it, and each would go on with memory
  * of its own. Such a process was started later, and runs the same program: exec() drops the mappings. No other process
@@ -158,11 +146,25 @@ static int find_inherited(struct process *process, const struct vma_bos *bos)
 		return fail(err, "cannot list /proc: %m");
 	if (!program_of(process->head.pid, program))
 		return fail(errno_or_eio(), "pid %d: cannot tell which program it runs: %m", process->head.pid);
-	for (size_t i = 0; !err && i < nr; i++)
-		if (pids[i] != process->head.pid && program_of(pids[i], other) && !strcmp(program, other) &&
-		    process_start(pids[i]) >= process->head.start)
-			err = mark_inherited(process, bos, pids[i]);
-	return err;
+	for (size_t i = 0; i < nr; i++) {
+		_cleanup_free_ struct device_vma *vmas = NULL;
+		size_t nr_vmas = 0;
+
+		if (pids[i] == process->head.pid || !program_of(pids[i], other) || strcmp(program, other) ||
+		    process_start(pids[i]) < process->head.start)
+			continue;
+		err = task_device_vmas(pids[i], &vmas, &nr_vmas);
+		if (err && process_start(pids[i]))
+			return err;
+		fail_clear(); /* it has ended */
+		for (size_t j = 0; j < nr_vmas; j++) {
+			struct bo *bo = mapped_bo(process, bos, &vmas[j]);
+
+			if (bo)
+				bo->is_alone = false;
+		}
+	}
+	return 0;
 }
 
 /* ---- all ---- */

@@ -259,17 +259,6 @@ static int free_vram_again(struct process *process)
 
 /* ---- the processes ---- */
 
-/* The record knows of no change, and the process has the mark: it was suspended from another pid namespace, in which
- * it has another number. */
-static int check_owner(const struct process *process)
-{
-	pid_t pid = process->head.pid;
-
-	if (process->head.phase != PHASE_COPYING || task_find_mark(pid, -1) < 0)
-		return 0;
-	return fail(-EALREADY, "pid %d: has been suspended in another pid namespace since: resume it there", pid);
-}
-
 /* Where only some phases are an answer. What is half way has all its memory before or behind its changes, and some
  * calls left. */
 static int check_phase(const struct batch *batch, const struct process *process)
@@ -288,13 +277,15 @@ static int check_phase(const struct batch *batch, const struct process *process)
 
 static int seize_process(struct batch *batch, struct process *process)
 {
+	pid_t pid = process->head.pid;
 	uint32_t minor = 0;
 	int err = process_seize(process);
 
 	if (err == -ENOENT)
-		return fail(-EAGAIN, "pid %d: another command has resumed it meanwhile", process->head.pid);
-	if (!err)
-		err = check_owner(process);
+		return fail(-EAGAIN, "pid %d: another command has resumed it meanwhile", pid);
+	/* The record knows of no change, and the process has the mark: there it has another number. */
+	if (!err && process->head.phase == PHASE_COPYING && task_find_mark(pid, -1) >= 0)
+		err = fail(-EALREADY, "pid %d: has been suspended in another pid namespace since: resume it there", pid);
 	if (!err)
 		err = check_phase(batch, process);
 	if (!err && process_has_kfd(process)) {
@@ -340,15 +331,6 @@ static int add_others(struct batch *batch, uint64_t id, bool middle)
 	return err < 0 ? err : 0;
 }
 
-/* Whether an earlier process has added the others of its suspend. */
-static bool is_added(const struct batch *batch, size_t nr, uint64_t id)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (batch->processes[i].head.id == id)
-			return true;
-	return false;
-}
-
 /* Leaves out processes without a record, and adds the others of a suspend that was interrupted. */
 static int read_records(struct batch *batch)
 {
@@ -356,10 +338,15 @@ static int read_records(struct batch *batch)
 	int err = 0, skipped = -ENOENT;
 
 	for (size_t i = 0; !err && i < batch->nr; i++) {
+		bool is_added = false;
+
 		err = process_read_head(&batch->processes[i]);
 		if (!err)
 			err = check_phase(batch, &batch->processes[i]);
-		if (!err && !is_added(batch, kept, batch->processes[i].head.id))
+		/* An earlier process has added the others of its suspend. */
+		for (size_t j = 0; j < kept; j++)
+			is_added |= batch->processes[j].head.id == batch->processes[i].head.id;
+		if (!err && !is_added)
 			err = add_others(batch, batch->processes[i].head.id, true);
 		if (!err)
 			batch->processes[kept++] = batch->processes[i];

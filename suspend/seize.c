@@ -33,22 +33,3 @@ int process_seize(struct process *process)
 	file->fd = task_take_file(file->pid, file->number);
 	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
 }
-
-void process_forget_plan(struct process *process)
-{
-	struct record_head *head = &process->head;
-
-	kfd_state_done(&process->gpu.state);
-	free(process->vmas);
-	free(process->handles);
-	free(process->mappings);
-	process->vmas = NULL;
-	process->handles = NULL;
-	process->mappings = NULL;
-	head->nr_vmas = head->nr_handles = head->nr_mappings = 0;
-	head->report = (struct suspend_report){
-		.pid = head->pid,
-		.has_kfd = head->report.has_kfd,
-		.is_held_by_signal = head->report.is_held_by_signal,
-	};
-}

@@ -18,16 +18,6 @@
 
 /* ---- the file of /dev/kfd ---- */
 
-/* The kernel answers for the process itself, and for none that has only inherited the file. */
-static bool is_own_kfd(const struct task_file *file, pid_t pid)
-{
-	int err = file->minor || file->pid != pid ? -EBADF : kfd_unpause(file->fd);
-
-	if (!err)
-		pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", pid);
-	return !err || err == -EINVAL;
-}
-
 /* The kernel looks up each buffer in the address space of every GPU that the process sees, and oopses without one. */
 static int check_spaces(const struct batch *batch, const struct task_files *files, pid_t pid, uint32_t pasid,
 			unsigned int nr_gpus)
@@ -53,8 +43,15 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 			    process->head.pid);
 	for (size_t i = 0; i < files->count && !head->report.has_kfd; i++) {
 		const struct task_file *file = &files->files[i];
+		int answer;
 
-		if (!is_own_kfd(file, process->head.pid))
+		if (file->minor || file->pid != head->pid)
+			continue;
+		/* The kernel answers for the process itself, and for none that has only inherited the file. */
+		answer = kfd_unpause(file->fd);
+		if (!answer)
+			pr_warn("pid %d: its GPU queues had been left stopped by a dump that was killed\n", head->pid);
+		else if (answer != -EINVAL)
 			continue;
 		process->gpu.file.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 		if (!process_has_kfd(process))
@@ -181,7 +178,8 @@ static int seize_all_locked(struct batch *batch, const struct suspend_target *ta
 	return err;
 }
 
-/* The state is read again: others may have imported buffers of the process meanwhile. */
+/* The state is read again, and what was decided by it is dropped: others may have imported buffers of the process
+ * meanwhile. */
 static int read_locked_state(struct process *process)
 {
 	const struct kfd_state *then = &process->gpu.state;
@@ -203,8 +201,17 @@ static int read_locked_state(struct process *process)
 		err = kfd_checkpoint(process->gpu.file.fd, head->pid, &state);
 	if (err)
 		return err;
-	process_forget_plan(process);
+	kfd_state_done(&process->gpu.state);
 	process->gpu.state = state;
+	free(steal_ptr(process->vmas));
+	free(steal_ptr(process->handles));
+	free(steal_ptr(process->mappings));
+	head->nr_vmas = head->nr_handles = head->nr_mappings = 0;
+	head->report = (struct suspend_report){
+		.pid = head->pid,
+		.has_kfd = head->report.has_kfd,
+		.is_held_by_signal = head->report.is_held_by_signal,
+	};
 	return 0;
 }
 
@@ -341,17 +348,6 @@ static int try_calls(struct batch *batch)
 	return err;
 }
 
-/* A process that a signal has stopped is continued by one. */
-static int check_hold(const struct record_head *head)
-{
-	if (!head->by_stop || !head->report.is_held_by_signal)
-		return 0;
-	return fail(-EOPNOTSUPP,
-		    "pid %d: a signal has stopped it, and cannot be followed: it cannot have a cgroup of its own, without which "
-		    "SIGCONT would let it run without its memory",
-		    head->pid);
-}
-
 /* None is suspended before all are: those in the middle are resumed together. */
 static int free_all(struct batch *batch)
 {
@@ -364,8 +360,16 @@ static int free_all(struct batch *batch)
 	for (size_t i = 0; !err && i < batch->nr; i++)
 		err = free_vram(&batch->processes[i]);
 	freezer_freeze(batch);
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = check_hold(&batch->processes[i].head);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		const struct record_head *head = &batch->processes[i].head;
+
+		/* A process that a signal has stopped is continued by one. */
+		if (head->by_stop && head->report.is_held_by_signal)
+			err = fail(-EOPNOTSUPP,
+				   "pid %d: a signal has stopped it, and cannot be followed: it cannot have a cgroup of its own, "
+				   "without which SIGCONT would let it run without its memory",
+				   head->pid);
+	}
 	for (size_t i = 0; !err && i < batch->nr; i++)
 		err = record_set(&batch->processes[i], PHASE_SUSPENDED);
 	freezer_end(batch);
