@@ -67,8 +67,7 @@ static int add_task(struct references *references, const struct share_request *r
 	char path[64];
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	err = list_numbers(AT_FDCWD, path, &fds, &nr);
+	err = proc_list(pid, "fd", &fds, &nr);
 	for (size_t i = 0; !err && i < nr; i++) {
 		struct stat st;
 

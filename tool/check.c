@@ -180,60 +180,51 @@ static void try_dump(struct check *c)
 
 /* ---- all ---- */
 
-static int check_tree(struct check *c, const char *images_dir)
+static void check_done(struct check *c)
 {
-	/* A distribution's driver may be newer than its kernel: the dump asks it. */
-	bool is_old = c->driver.major && !driver_is_since(&c->driver, 5, 18) && !driver_may_be_any(&c->driver);
-	int status = TOOL_GOOD;
-
-	print_number("pid", NULL, (uint64_t)c->root);
-	print_array("points");
-	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c->driver.text);
-	check_permissions();
-	for (size_t i = 0; i < c->nr && status == TOOL_GOOD; i++)
-		status = check_task(c, c->pids[i]);
-	if (c->has_gpus && !c->is_held && status == TOOL_GOOD)
-		try_dump(c);
-	if (images_dir)
-		check_images_dir(images_dir, c->vram_bytes + c->memory_bytes);
-	print_end();
-	print_bytes("vram_bytes", "images: VRAM ", c->vram_bytes);
-	print_bytes("memory_bytes", ", memory up to ", c->memory_bytes);
-	print_text("\n%s\n", print_has_problem() ? "would not be dumped" : "would be dumped");
-	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
+	topology_free(c->machine);
+	free(c->holds);
+	free(c->pids);
 }
 
-static int begin_check(struct check *c)
+int command_check(const struct arguments *arguments)
 {
+	_cleanup_(check_done) struct check c = { .root = arguments->pid };
+	int err, status = TOOL_GOOD;
+	bool is_old;
 	dev_t kfd;
-	int err;
 
-	if (settings_load(&c->settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
+	if (settings_load(&c.settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
 		return TOOL_FAIL;
 	if (task_in_initial_pid_ns() <= 0)
 		return complain("has to be run in the first pid namespace, whose pids the KFD names");
 	if (!device_kfd_number(&kfd))
 		return complain("there is no KFD on this machine, and so no process that uses it");
-	driver_ask_release(DRIVER_VERSION_FILE, &c->driver);
-	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c->machine))
+	driver_ask_release(DRIVER_VERSION_FILE, &c.driver);
+	if (sysfs_read_topology(SYSFS_TOPOLOGY_ROOT, &c.machine))
 		return TOOL_FAIL;
-	if (!process_start(c->root))
-		return complain("pid %d: there is no such process", c->root);
-	err = array_add(c->pids, c->nr, c->root);
+	if (!process_start(c.root))
+		return complain("pid %d: there is no such process", c.root);
+	err = array_add(c.pids, c.nr, c.root);
 	if (!err)
-		err = processes_add_descendants(&c->pids, &c->nr);
-	return err ? complain("cannot list processes: %s", strerror(-err)) : TOOL_GOOD;
-}
-
-int command_check(const struct arguments *arguments)
-{
-	struct check c = { .root = arguments->pid };
-	int status = begin_check(&c);
-
-	if (status == TOOL_GOOD)
-		status = check_tree(&c, arguments->images_dir);
-	topology_free(c.machine);
-	free(c.holds);
-	free(c.pids);
-	return status;
+		err = processes_add_descendants(&c.pids, &c.nr);
+	if (err)
+		return complain("cannot list processes: %s", strerror(-err));
+	print_number("pid", NULL, (uint64_t)c.root);
+	print_array("points");
+	/* A distribution's driver may be newer than its kernel: the dump asks it. */
+	is_old = c.driver.major && !driver_is_since(&c.driver, 5, 18) && !driver_may_be_any(&c.driver);
+	print_point(is_old ? POINT_PROBLEM : POINT_OK, "driver", "Use Linux 5.18 or later", "%s", c.driver.text);
+	check_permissions();
+	for (size_t i = 0; i < c.nr && status == TOOL_GOOD; i++)
+		status = check_task(&c, c.pids[i]);
+	if (c.has_gpus && !c.is_held && status == TOOL_GOOD)
+		try_dump(&c);
+	if (arguments->images_dir)
+		check_images_dir(arguments->images_dir, c.vram_bytes + c.memory_bytes);
+	print_end();
+	print_bytes("vram_bytes", "images: VRAM ", c.vram_bytes);
+	print_bytes("memory_bytes", ", memory up to ", c.memory_bytes);
+	print_text("\n%s\n", print_has_problem() ? "would not be dumped" : "would be dumped");
+	return status != TOOL_GOOD ? status : print_has_problem() ? TOOL_BAD : TOOL_GOOD;
 }

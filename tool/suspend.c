@@ -20,12 +20,6 @@
 #define BACK_SECONDS 10 /* so long another command may have the processes that are to be taken back */
 #define BACK_USEC    100000
 
-static const char *environment(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 /* What it makes of processes, and what its times are. */
 static const struct {
 	const char *state, *vram, *stopped, *copied, *done;
@@ -178,7 +172,7 @@ static int take_back(const struct suspend_work *work)
 	double end = monotonic_seconds() + BACK_SECONDS;
 	struct suspend_result result = { 0 };
 	struct settings settings;
-	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
+	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
 	bool again = !err;
 
 	back.wait_seconds = 0;
@@ -214,7 +208,7 @@ static int run_child(const struct suspend_work *work)
 
 	setsid();
 	signal(SIGHUP, SIG_IGN);
-	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, environment, NULL);
+	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
 	if (!err) {
 		err = do_verb(work, &settings, &result);
 		is_half = work->verb == SUSPEND || work->verb == LOCK || result.is_half;
@@ -320,14 +314,6 @@ int command_verb(const struct arguments *arguments)
 
 /* ---- state ---- */
 
-static bool is_without_kfd(pid_t pid)
-{
-	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0;
-
-	return task_in_initial_pid_ns() > 0 && !task_list_kfd(&pids, &nr) && !numbers_have(pids, nr, pid);
-}
-
 /* What its record says cannot be known here: it was suspended elsewhere, or by another version, or the record is damaged. */
 static int print_unknown(pid_t pid, int err)
 {
@@ -351,9 +337,11 @@ static int ask_state(pid_t pid)
 		[STATE_LOCKED] = "locked",
 		[STATE_GONE] = "gone",
 	};
+	_cleanup_free_ int *pids = NULL; /* of the KFD */
 	struct suspend_info info;
 	bool is_gone;
 	char since[64] = "";
+	size_t nr = 0;
 	time_t when;
 	struct tm tm;
 	int err = suspend_ask(pid, &info);
@@ -366,7 +354,8 @@ static int ask_state(pid_t pid)
 		strftime(since, sizeof(since), "%F %T", &tm);
 	print_object(NULL);
 	print_state(pid, states[info.state], is_gone);
-	if (info.state == STATE_RUNNING && is_without_kfd(pid))
+	if (info.state == STATE_RUNNING && task_in_initial_pid_ns() > 0 && !task_list_kfd(&pids, &nr) &&
+	    !numbers_have(pids, nr, pid))
 		print_text(" (without /dev/kfd)");
 	print_number("since", NULL, (uint64_t)info.since);
 	if (since[0] && !is_gone)

@@ -204,8 +204,14 @@ static void *read_files(void *arg)
 	return NULL;
 }
 
+static uint64_t read_so_far(void *arg)
+{
+	return ((struct verify *)arg)->content_bytes;
+}
+
 static void read_directory(struct verify *v)
 {
+	_cleanup_(progress_stop) struct progress_line *progress = progress_start(v->needed_bytes, read_so_far, v);
 	pthread_t threads[MAX_THREADS];
 	size_t nr = 0, nr_wanted = 0;
 	long nr_processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -223,27 +229,6 @@ static void read_directory(struct verify *v)
 	while (nr)
 		pthread_join(threads[--nr], NULL);
 	pthread_attr_destroy(&attr);
-}
-
-static uint64_t read_so_far(void *arg)
-{
-	return ((struct verify *)arg)->content_bytes;
-}
-
-/* An archive that cannot be read to its end is not good. */
-static void check_buffer_data(struct verify *v)
-{
-	_cleanup_(progress_stop) struct progress_line *progress = NULL;
-
-	if (v->images->is_archive) {
-		v->nr[IMAGE_UNREAD] += images_walk(v->images, visit, v) != 0;
-	} else {
-		progress = progress_start(v->needed_bytes, read_so_far, v);
-		read_directory(v);
-	}
-	for (size_t i = 0; i < v->images->nr; i++)
-		if (state_of_pages(v, &v->images->files[i]) && !v->images->files[i].was_read)
-			problem(v, v->images->files[i].name, NULL, -EIO, "cannot be read a second time");
 }
 
 /* ---- structure ---- */
@@ -446,7 +431,14 @@ int command_verify(const struct arguments *arguments)
 		verify_file(&v, &images.files[i]);
 	check_sharing(&v);
 	check_criu_files(&v);
-	check_buffer_data(&v);
+	/* An archive that cannot be read to its end is not good. */
+	if (images.is_archive)
+		v.nr[IMAGE_UNREAD] += images_walk(&images, visit, &v) != 0;
+	else
+		read_directory(&v);
+	for (size_t i = 0; i < images.nr; i++)
+		if (state_of_pages(&v, &images.files[i]) && !images.files[i].was_read)
+			problem(&v, images.files[i].name, NULL, -EIO, "cannot be read a second time");
 	print_end();
 	print_number("images_number", "images: ", v.nr_images);
 	print_number("image_checksums", ", with a correct checksum: ", v.nr_image_checksums);

@@ -65,6 +65,7 @@ STUB(int, suspend_list, (int **ret, size_t *ret_nr), 0)
 STUB(int, suspend_ask, (pid_t pid, struct suspend_info *ret), -ESRCH)
 STUB(int, settings_load, (struct settings *settings, const char *conf, int image_dir,
 			  const char *(*environment)(const char *name, void *arg), void *arg), 0)
+STUB(const char *, options_or_environment, (const char *name, void *arg), NULL)
 STUB(int, task_find_mark, (pid_t pid, int after), -1)
 STUB(int, task_in_initial_pid_ns, (void), 1)
 STUB(int, task_list_kfd, (int **ret, size_t *ret_nr), 0)
