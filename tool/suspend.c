@@ -102,7 +102,7 @@ static void print_result(const struct suspend_result *result, enum suspend_verb 
 		print_state(report->pid, report->had_ended ? "gone" : verbs[verb].state, report->had_ended);
 		if (what)
 			print_vram(report, report->has_kfd && !report->had_ended ? what : NULL);
-		print_hold(report, verb != RESUME && verb != UNLOCK);
+		print_hold(report, verb != RESUME && verb != UNLOCK && !report->had_ended);
 		print_text("\n");
 		print_end();
 	}
