@@ -3,6 +3,7 @@
 
 A worker answers its engine over pipes. The command stops and continues it by signals, as the GPU is none, and waits until
 the engine has its answer: that the worker's delay is long enough is no question of this test.
+"worker COMMAND..." is one of them, which has started that command (tests/e2e/scenarios/llama-turns.sh).
 """
 import configparser
 import importlib
@@ -55,6 +56,8 @@ def load():
 
 def work():
     """A worker: one answer for each line."""
+    if sys.argv[2:]:
+        subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     backend = load()()
     tokens = 0
     for line in sys.stdin:
@@ -144,7 +147,7 @@ def main():
             worker.process.wait()
 
 
-if sys.argv[1:] == ["worker"]:
+if sys.argv[1:2] == ["worker"]:
     work()
 else:
     main()

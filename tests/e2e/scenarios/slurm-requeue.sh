@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Slurm with the files of docs/examples/slurm: jobs that are preempted are dumped, requeued and restored on another GPU
+# Slurm with the files of docs/examples/slurm: jobs that are preempted, or suspended, are dumped, requeued and restored on another GPU
 # gpus: 2xmi100
 # userland: slurm
 # host: changed, by Slurm's daemons
@@ -39,6 +39,26 @@ expect_job "$low" PENDING
 ends_right "$home/high"
 rm "$home/high"
 comes_back "$generation"
+
+# Suspended when it is told to go: it is dumped as it is, is suspended when it starts again, and goes on with a resume.
+arrives_suspended() {
+	tool_run state "${job_pids[0]}" && grep -q ': suspended' "$work/tool.out" && grep -q '^TracerPid:[[:space:]]*0$' "/proc/${job_pids[0]}/status"
+}
+job_suspend
+generation=$(state_get "$job" generation)
+scancel --batch --signal=USR1 "$low"
+wait_until 120 no_process "${job_pids[0]}" || fail "the suspended job was told to go and stays: $(tail -n 3 "$work/slurm-$low.out")"
+expect_job "$low" PENDING
+expect_no_objects
+states_blank
+scontrol update "job=$low" starttime=now
+wait_until 240 arrives_suspended || fail "the job is not suspended again: $(<"$work/tool.out") $(tail -n 3 "$work/slurm-$low.out")"
+expect_job "$low" RUNNING
+job_resume
+wait_until 60 states_written || fail "the resumed job does not compute: $(tail -n 3 "$work/slurm-$low.out")"
+wait_until 60 state_above "$job" generation "$generation" || fail "the job has lost what it had computed"
+expect_right
+nothing_kept || fail "left behind: $(find /run/amdgpu-checkpoint)"
 
 # Told to go by its user; its GPU is another's when it starts again.
 minor=$(render_minors "${job_pids[0]}")
