@@ -60,8 +60,8 @@ u64 gcn_operand64(struct gcn_wave *w, const struct gcn_inst *inst, unsigned int 
 		return (u64)(w->env->sh_mem_bases & 0xffff) << 48;
 	if (n == GCN_LITERAL && is_double)
 		return (u64)inst->literal << 32;
-	/* Whether a sign is extended depends on the instruction. */
-	if (n == GCN_LITERAL && !(inst->literal >> 31))
+	/* It has 32 zero bits more. What those that take a signed number make of it has not been seen. */
+	if (n == GCN_LITERAL && (!(inst->literal >> 31) || !strstr(inst->op->name, "_i64")))
 		return inst->literal;
 	gcn_stop(w, "no operand of 64 bits has number", n);
 	return 0;
