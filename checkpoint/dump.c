@@ -382,9 +382,10 @@ static int take_states(struct dump *dump)
 			err = render_take(dump, process);
 			continue;
 		}
-		err = limits_check_queues(process->file.pid, &process->state, dump->machine, &dump->driver, is_forced(dump));
-		if (!err && process->is_suspended)
-			err = refuse_suspended_queues(process->file.pid, &process->state, dump->machine);
+		if (process->is_suspended)
+			err = refuse_suspended_queues(process->file.pid, &process->state, dump->machine, &dump->driver, is_forced(dump));
+		if (!err)
+			err = limits_check_queues(process->file.pid, &process->state, dump->machine, &dump->driver, is_forced(dump));
 		if (!err)
 			err = kfd_state_nodes(dump->machine, process->file.pid, &process->state, &process->nodes);
 		if (!err)

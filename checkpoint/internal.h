@@ -272,8 +272,12 @@ int refuse_process(const struct gpu_process *process, const struct task_files *f
 /* A process two of whose files are of different KFD contexts. */
 int refuse_context(pid_t pid);
 
-/* A process that amdgpu-checkpoint has suspended, with queues that a restore makes again: these would run. */
-int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine);
+/*
+ * A process that amdgpu-checkpoint has suspended, with queues that a restore makes again: these would run; or that was suspended
+ * in a kernel which this driver does not restore: it does not end before a resume.
+ */
+int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+			    const struct driver_release *driver, bool is_forced);
 /* Suspended tasks without AMD files: criu before 4.0 asks about none of those, and another plugin may keep the question. */
 int refuse_suspended_unseen(void);
 

@@ -23,7 +23,8 @@ static int refuse_marked(const int *pids, size_t nr)
 	return 0;
 }
 
-int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine)
+int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
+			    const struct driver_release *driver, bool is_forced)
 {
 	for (size_t i = 0; i < state->nr_devices; i++) {
 		int node = topology_find_gpu(machine, state->devices[i].actual_gpu_id);
@@ -33,7 +34,10 @@ int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const stru
 				    "again and lets run: resume it first (\"amdgpu-checkpoint resume %d\")", pid,
 				    state->devices[i].user_gpu_id, pid);
 	}
-	return 0;
+	if (is_forced || !limits_are_busy(state, machine, driver, false))
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: was suspended in the middle of a kernel, and this driver (%s) restores idle queues only: "
+		    "resume it first (\"amdgpu-checkpoint resume %d\") (KFD_RESTORABLE_CHECK=0 tries it anyway)", pid, driver->text, pid);
 }
 
 int refuse_suspended_unseen(void)

@@ -18,6 +18,7 @@
 
 #include "unit.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/internal.h"
 #include "host/criu.h"
 #include "host/settings.h"
 #include "image/image.h"
@@ -25,6 +26,8 @@
 #include "content_fixture.h"
 #include "fake_drm.h"
 #include "fake_kfd.h"
+#include "machine_text.h"
+#include "records_fixture.h"
 #include "remove_all.h"
 
 #ifndef HOOKS
@@ -1464,6 +1467,47 @@ static void keep_suspended(void)
 TEST(a_suspended_process_without_a_gpu_is_not_dumped)
 {
 	assert_right_in_child(keep_suspended);
+}
+
+/* Its kernel ends after a resume only: it is not told to wait. */
+static void refuses_a_kernel_of_a_suspended_one(void)
+{
+	static struct bo buffer = { .addr = 0x7f0000400000, .size = 1 << 20 };
+	static struct kfd_criu_device_bucket device = { .user_gpu_id = 0x1234, .actual_gpu_id = 0x9e41 };
+	struct driver_release driver = { .text = "Linux 7.2.12", .major = 7, .minor = 2, .patch = 12 };
+	struct queue_record record = { .type = QUEUE_TYPE_COMPUTE, .gpu_id = 0x1234, .mqd_size = COMPUTE_MQD_SIZE,
+				       .cwsr_address = 0x7f0000400000, .mqd_stack_size = 0x3000, .mqd_wave_offset = 0x3000,
+				       .mqd_stack_offset = 0x1000 };
+	struct topology *machine = machine_of(0x9e41, "1 gfx_target_version=90008 num_xcc=1");
+	struct fixture_records f;
+	struct kfd_state state;
+
+	log_text[0] = '\0';
+	log_errors = 0;
+	for (int is_idle = 0; is_idle < 2; is_idle++) {
+		fixture_begin(&f, 1, 1);
+		fixture_queue(&f, &record);
+		state = fixture_state(&f);
+		state.devices = &device;
+		state.bos = &buffer;
+		for (int is_forced = 0; is_forced < 2; is_forced++) {
+			int err = refuse_suspended_queues(FAKE_PID, &state, machine, &driver, is_forced);
+
+			if (!err != (is_idle || is_forced))
+				complain("idle: %d, forced: %d: %d", is_idle, is_forced, err);
+		}
+		record.mqd_stack_offset = record.mqd_stack_size;
+	}
+	fail_log();
+	if (log_errors != 1 || !strstr(log_text, "pid 4711: was suspended in the middle of a kernel") ||
+	    !strstr(log_text, "resume it first (\"amdgpu-checkpoint resume 4711\")"))
+		complain("no word of a resume");
+	topology_free(machine);
+}
+
+TEST(a_kernel_of_a_suspended_process_is_refused_with_the_resume_that_it_needs)
+{
+	assert_right_in_child(refuses_a_kernel_of_a_suspended_one);
 }
 
 TEST(a_dump_that_is_not_asked_for_the_files_ends_criu)
