@@ -77,30 +77,10 @@ int share_compare_names(const void *a, const void *b)
 	return (x->handle > y->handle) - (x->handle < y->handle);
 }
 
-static int list_names(const struct survey *survey, struct share_names *ret)
-{
-	struct buffer buffer = { 0 };
-	int err = 0;
-
-	while (!err && survey_next(survey, &buffer)) {
-		const struct holder *bo = buffer.holders;
-
-		for (size_t i = 0; !err && bo->kind == HOLDER_BO && i < buffer.nr; i++) {
-			const struct holder *holder = &buffer.holders[i];
-
-			if (holder->kind == HOLDER_HANDLE)
-				err = array_add(ret->list, ret->nr,
-						(struct share_name){ holder->file, holder->handle, bo->process, bo->bo });
-		}
-	}
-	if (ret->nr)
-		qsort(ret->list, ret->nr, sizeof(*ret->list), share_compare_names);
-	return err;
-}
-
 int share_find_alone(const struct share_request *request, struct share_names *ret)
 {
 	double end = monotonic_seconds() + RECOUNT_SECONDS;
+	struct buffer buffer = { 0 };
 	struct survey *survey;
 	int err;
 
@@ -119,8 +99,16 @@ int share_find_alone(const struct share_request *request, struct share_names *re
 	}
 	while (!err && look(survey) && monotonic_seconds() < end)
 		usleep(RECOUNT_US);
-	if (!err)
-		err = list_names(survey, ret);
+	while (!err && survey_next(survey, &buffer)) {
+		const struct holder *bo = buffer.holders;
+
+		for (size_t i = 0; !err && bo->kind == HOLDER_BO && i < buffer.nr; i++)
+			if (bo[i].kind == HOLDER_HANDLE)
+				err = array_add(ret->list, ret->nr,
+						(struct share_name){ bo[i].file, bo[i].handle, bo->process, bo->bo });
+	}
+	if (ret->nr)
+		qsort(ret->list, ret->nr, sizeof(*ret->list), share_compare_names);
 	share_dump_done(survey);
 	return err;
 }

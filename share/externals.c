@@ -252,31 +252,14 @@ static bool is_criu(pid_t pid)
 	return len > 0 && len == own_len && !memcmp(exe, own, (size_t)len);
 }
 
-/* The plugin is one of them. In a pid namespace sysfs has other pids, of which only the number says something. */
-static int read_kfd(const struct survey *survey, struct externals *externals)
-{
-	const struct share_request *request = survey->request;
-	size_t nr = 0, nr_listed = 0, nr_ours = 1;
-	int err = list_numbers(AT_FDCWD, KFD_PROCESSES, &externals->kfd_pids, &nr_listed);
-
-	if (err)
-		return fail(err, "cannot list the processes of the KFD: %m");
-	for (size_t i = 0; i < request->nr_processes; i++)
-		nr_ours += !request->processes[i]->file.minor;
-	for (size_t i = 0; i < nr_listed && nr_listed > nr_ours; i++)
-		if (!externals->knows_pids || !(is_in_dump(survey, externals->kfd_pids[i]) || is_criu(externals->kfd_pids[i])))
-			externals->kfd_pids[nr++] = externals->kfd_pids[i];
-	externals->nr_kfd_pids = nr;
-	return 0;
-}
-
 /* ---- all ---- */
 
 int externals_read(const struct survey *survey, struct externals **ret)
 {
+	const struct share_request *request = survey->request;
 	struct externals *externals = *ret = calloc(1, sizeof(*externals));
 	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0;
+	size_t nr = 0, nr_ours = 1;
 	int err = externals ? list_numbers(AT_FDCWD, "/proc", &pids, &nr) : -ENOMEM;
 
 	if (err)
@@ -289,9 +272,15 @@ int externals_read(const struct survey *survey, struct externals **ret)
 			externals->hidden = pids[i];
 	}
 	externals->knows_pids = task_in_initial_pid_ns() > 0;
-	err = read_kfd(survey, externals);
+	/* The plugin is one of the KFD's, too. In a pid namespace sysfs has other pids, of which only the number says something. */
+	err = list_numbers(AT_FDCWD, KFD_PROCESSES, &externals->kfd_pids, &nr);
 	if (err)
-		return err;
+		return fail(err, "cannot list the processes of the KFD: %m");
+	for (size_t i = 0; i < request->nr_processes; i++)
+		nr_ours += !request->processes[i]->file.minor;
+	for (size_t i = 0; i < nr && nr > nr_ours; i++)
+		if (!externals->knows_pids || !(is_in_dump(survey, externals->kfd_pids[i]) || is_criu(externals->kfd_pids[i])))
+			externals->kfd_pids[externals->nr_kfd_pids++] = externals->kfd_pids[i];
 	if (externals->knows_pids)
 		read_debugfs(survey, externals);
 	if (externals->nr)

@@ -89,24 +89,6 @@ static int add_task(struct references *references, const struct share_request *r
 	return 0;
 }
 
-/* There is one for each BO of the dump: a look at each number costs a tenth of a listing. */
-static int add_own(struct references *references)
-{
-	unsigned int size = 0;
-	char text[32];
-	int err = proc_value("/proc/self/status", "FDSize", text, sizeof(text));
-
-	if (!err && sscanf(text, "%u", &size) != 1)
-		err = -ENODATA;
-	for (unsigned int fd = 0; !err && fd < size; fd++) {
-		struct stat st;
-
-		if (!stat_quietly((int)fd, "", &st) && st.st_dev == references->device)
-			err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, 0, (int)fd });
-	}
-	return err ? fail(err, "cannot look for dma-bufs of criu: %m") : 0;
-}
-
 static int compare_descriptors(const void *a, const void *b)
 {
 	const struct descriptor *x = a, *y = b;
@@ -179,7 +161,9 @@ int references_read(struct survey *survey)
 {
 	struct references *references = survey->references = calloc(1, sizeof(*references));
 	size_t nr_known = survey->nr_holders; /* sorted by inode; those that are added come after them */
+	unsigned int size = 0;
 	uint64_t last = 0;
+	char text[32];
 	struct stat st;
 	int err = references ? 0 : -ENOMEM;
 
@@ -198,11 +182,19 @@ int references_read(struct survey *survey)
 			err = add_lone(survey, descriptor);
 		last = descriptor->inode;
 	}
-	if (!err)
-		err = add_own(references);
-	if (!err)
-		sort_descriptors(references);
-	return err;
+	if (err)
+		return err;
+	/* Our own: there is one for each BO of the dump, and a look at each number costs a tenth of a listing. */
+	err = proc_value("/proc/self/status", "FDSize", text, sizeof(text));
+	if (!err && sscanf(text, "%u", &size) != 1)
+		err = -ENODATA;
+	for (unsigned int fd = 0; !err && fd < size; fd++)
+		if (!stat_quietly((int)fd, "", &st) && st.st_dev == references->device)
+			err = array_add(references->list, references->nr, (struct descriptor){ st.st_ino, 0, (int)fd });
+	if (err)
+		return fail(err, "cannot look for dma-bufs of criu: %m");
+	sort_descriptors(references);
+	return 0;
 }
 
 void references_free(struct references *references)
@@ -333,26 +325,6 @@ struct verdict {
 	bool is_suspect; /* or may have it */
 };
 
-static int refuse(const struct survey *survey, const struct buffer *buffer, const struct verdict *verdict)
-{
-	pid_t pid = holder_pid(survey, buffer->holders);
-	bool dkms = survey->request->is_dkms;
-	char who[64] = "a process that is not dumped (or a message in flight)";
-
-	if (verdict->pid)
-		snprintf(who, sizeof(who), "pid %d, which is not dumped", verdict->pid);
-	else if (dkms)
-		strcpy(who, "a process that is not dumped, or by legacy IPC");
-	if (verdict->is_suspect)
-		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s, which criu cannot see without "
-			    "CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE or the kernel's debugfs: dump both together "
-			    "(KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid, buffer->minor, who);
-	return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %"
-		    PRId64 ": %s", pid, buffer->minor, who, verdict->count, verdict->known,
-		    dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :
-			   "dump both together, or end the sharing first (KFD_SHARING_CHECK=0 dumps it as if it were not shared)");
-}
-
 /* Whether the object has a handle: one more adds a reference for the file, and one for the object where it had none. */
 static int ask_object(struct survey *survey, const struct buffer *buffer, int64_t *ret)
 {
@@ -423,6 +395,9 @@ int references_check(struct survey *survey, const struct buffer *buffer)
 {
 	const struct account account = account_for(survey, buffer);
 	double end = monotonic_seconds() + RECOUNT_SECONDS;
+	pid_t pid = holder_pid(survey, buffer->holders);
+	bool dkms = survey->request->is_dkms;
+	char who[64] = "a process that is not dumped (or a message in flight)";
 	struct verdict verdict;
 	int r;
 
@@ -431,5 +406,18 @@ int references_check(struct survey *survey, const struct buffer *buffer)
 		survey->references->externals = NULL;
 		usleep(RECOUNT_US);
 	}
-	return r > 0 ? 0 : (r ? r : refuse(survey, buffer, &verdict));
+	if (r)
+		return r > 0 ? 0 : r;
+	if (verdict.pid)
+		snprintf(who, sizeof(who), "pid %d, which is not dumped", verdict.pid);
+	else if (dkms)
+		strcpy(who, "a process that is not dumped, or by legacy IPC");
+	if (verdict.is_suspect)
+		return fail(-EOPNOTSUPP, "pid %d: may share a buffer of renderD%u with %s, which criu cannot see without "
+			    "CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE or the kernel's debugfs: dump both together "
+			    "(KFD_SHARING_CHECK=0 dumps it as if it were not shared)", pid, buffer->minor, who);
+	return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with %s: %" PRId64 " references, of which the dump has %"
+		    PRId64 ": %s", pid, buffer->minor, who, verdict.count, verdict.known,
+		    dkms ? "start the programs with HSA_ENABLE_IPC_MODE_LEGACY=0, and dump both together" :
+			   "dump both together, or end the sharing first (KFD_SHARING_CHECK=0 dumps it as if it were not shared)");
 }
