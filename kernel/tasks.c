@@ -177,39 +177,37 @@ static int find_file(const struct task_files *files, int fd, uint32_t minor_numb
 	return 0;
 }
 
-static int has_file(pid_t other, pid_t pid, int number, uint32_t minor_number)
-{
-	_cleanup_free_ int *numbers = NULL;
-	size_t nr = 0;
-	int err = proc_list(other, "fd", &numbers, &nr);
-
-	for (size_t i = 0; !err && i < nr; i++) {
-		char path[64];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", other, numbers[i]);
-		if (stat_quietly(AT_FDCWD, path, &st) || !device_is_render_node(&st) || minor(st.st_rdev) != minor_number)
-			continue;
-		err = (int)syscall(SYS_kcmp, pid, other, KCMP_FILE, number, numbers[i]);
-		if (!err)
-			return 1;
-		err = err < 0 && errno != ESRCH && errno != EBADF ? -errno : 0;
-	}
-	return err == -ESRCH || err == -ENOENT ? 0 : err;
-}
-
 int task_file_holder(pid_t pid, int number, uint32_t minor_number, pid_t *ret)
 {
 	_cleanup_free_ int *pids = NULL;
 	size_t nr = 0;
-	int r = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
+	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
 
 	*ret = 0;
-	for (size_t i = 0; r >= 0 && !*ret && i < nr; i++) {
-		r = pids[i] == pid || pids[i] == getpid() ? 0 : has_file(pids[i], pid, number, minor_number);
-		*ret = r > 0 ? pids[i] : 0;
+	for (size_t i = 0; !err && !*ret && i < nr; i++) {
+		_cleanup_free_ int *numbers = NULL;
+		size_t nr_numbers = 0;
+
+		if (pids[i] == pid || pids[i] == getpid())
+			continue;
+		err = proc_list(pids[i], "fd", &numbers, &nr_numbers);
+		for (size_t k = 0; !err && !*ret && k < nr_numbers; k++) {
+			char path[64];
+			struct stat st;
+			long r;
+
+			snprintf(path, sizeof(path), "/proc/%d/fd/%d", pids[i], numbers[k]);
+			if (stat_quietly(AT_FDCWD, path, &st) || !device_is_render_node(&st) || minor(st.st_rdev) != minor_number)
+				continue;
+			r = syscall(SYS_kcmp, pid, pids[i], KCMP_FILE, number, numbers[k]);
+			if (!r)
+				*ret = pids[i];
+			else if (r < 0 && errno != ESRCH && errno != EBADF)
+				err = -errno;
+		}
+		err = err == -ESRCH || err == -ENOENT ? 0 : err;
 	}
-	return r < 0 ? fail(r, "pid %d: cannot tell who else has its descriptor %d: %m", pid, number) : 0;
+	return err ? fail(err, "pid %d: cannot tell who else has its descriptor %d: %m", pid, number) : 0;
 }
 
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret)

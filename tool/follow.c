@@ -228,36 +228,32 @@ static void resume_cgroup(struct follow *follow, const int *all, size_t nr_all, 
 	suspend_in_child(&work);
 }
 
-/* Left by another command that was killed: no process traces it. */
-static void resume_left(struct follow *follow, pid_t pid)
-{
-	struct suspend_work work = { .target = { .pids = &pid, .nr = 1 } };
-	char name[32];
-
-	snprintf(name, sizeof(name), "pid %d", pid);
-	if (hold_is_traced(pid) || !is_time(follow, name, LEFT_SECONDS, MOST_SECONDS, &work.quiet))
-		return;
-	if (!work.quiet)
-		say_of(name, "a command that was killed has left it half way");
-	suspend_in_child(&work);
-}
-
 static void resume_thawed(struct follow *follow)
 {
 	_cleanup_free_ int *all = NULL;
 	struct suspend_info info;
 	bool quiet = false;
+	char name[32];
 	size_t nr = 0;
 
 	if (suspend_list(&all, &nr))
 		complain_failure();
 	for (size_t i = 0; i < nr; i++) {
+		struct suspend_work work = { .target = { .pids = &all[i], .nr = 1 } };
+
 		if (suspend_ask(all[i], &info))
 			continue;
 		if (is_over(&info) && is_time(follow, info.follows, SETTLE_SECONDS, RETRY_SECONDS, &quiet))
 			resume_cgroup(follow, all, nr, info.follows, quiet);
-		else if (!info.follows[0] && info.state == STATE_HALF)
-			resume_left(follow, all[i]);
+		if (info.follows[0] || info.state != STATE_HALF)
+			continue;
+		/* Left by another command that was killed: no process traces it. */
+		snprintf(name, sizeof(name), "pid %d", all[i]);
+		if (hold_is_traced(all[i]) || !is_time(follow, name, LEFT_SECONDS, MOST_SECONDS, &work.quiet))
+			continue;
+		if (!work.quiet)
+			say_of(name, "a command that was killed has left it half way");
+		suspend_in_child(&work);
 	}
 	fail_clear();
 }

@@ -102,25 +102,12 @@ static const struct command *find_command(const char *name)
 #define MEMORY_MAX (4ull << 30)
 #endif
 
-/* Of memory, for reading images; else of open files: the kernel opens a dma-buf here for each buffer of a process. */
-static void set_limit(bool reads_images)
-{
-	int resource = reads_images ? RLIMIT_DATA : RLIMIT_NOFILE;
-	struct rlimit limit;
-
-	if (getrlimit(resource, &limit))
-		return;
-	if (!reads_images)
-		limit.rlim_cur = limit.rlim_max;
-	else if (limit.rlim_cur > MEMORY_MAX)
-		limit.rlim_cur = MEMORY_MAX;
-	setrlimit(resource, &limit);
-}
-
 static int run_command(int argc, char **argv, struct arguments *arguments)
 {
 	static const char *const wanted[] = { "no argument", "one directory or archive", "one pid" };
 	const struct command *command = argc ? find_command(argv[0]) : NULL;
+	struct rlimit limit;
+	int resource;
 
 	if (!argc)
 		return complain("which command? (--help names them)");
@@ -140,7 +127,15 @@ static int run_command(int argc, char **argv, struct arguments *arguments)
 		return complain("--images-dir works with check and doctor only");
 	arguments->verb = command->verb;
 	arguments->path = command->wants == IMAGES && !strcmp(argv[1], "-") ? "/dev/stdin" : argv[1];
-	set_limit(command->wants == IMAGES);
+	/* Of memory, for reading images; else of open files: the kernel opens a dma-buf here for each buffer of a process. */
+	resource = command->wants == IMAGES ? RLIMIT_DATA : RLIMIT_NOFILE;
+	if (!getrlimit(resource, &limit)) {
+		if (resource == RLIMIT_NOFILE)
+			limit.rlim_cur = limit.rlim_max;
+		else if (limit.rlim_cur > MEMORY_MAX)
+			limit.rlim_cur = MEMORY_MAX;
+		setrlimit(resource, &limit);
+	}
 	if (command->wants == PID && parse_pid(argv[1], &arguments->pid))
 		return TOOL_FAIL;
 	arguments->pids = calloc((size_t)argc, sizeof(*arguments->pids));
