@@ -64,13 +64,15 @@ static void print_state(pid_t pid, const char *state, bool is_gone)
 	print_text("%s", is_gone ? ", its buffer data are removed" : "");
 }
 
-/* @before: the size of what is freed or restored, in text. */
-static void print_vram(const struct suspend_report *report, const char *before)
+/* @before: the size of what is freed or restored, in text. What has ended has nothing allocated any more. */
+static void print_vram(const struct suspend_report *report, const char *before, bool is_gone)
 {
-	print_bytes("vram_bytes", before, report->freed_bytes);
+	print_bytes("vram_bytes", is_gone ? NULL : before, report->freed_bytes);
 	for (size_t i = 0; i < SUSPEND_NR_KEPT; i++) {
-		print_bytes(kept[i].key, report->kept_bytes[i] ? "; " : NULL, report->kept_bytes[i]);
-		print_text("%s", report->kept_bytes[i] ? kept[i].why : "");
+		uint64_t bytes = is_gone ? 0 : report->kept_bytes[i];
+
+		print_bytes(kept[i].key, bytes ? "; " : NULL, bytes);
+		print_text("%s", bytes ? kept[i].why : "");
 	}
 }
 
@@ -101,7 +103,7 @@ static void print_result(const struct suspend_result *result, enum suspend_verb 
 		print_object(NULL);
 		print_state(report->pid, report->had_ended ? "gone" : verbs[verb].state, report->had_ended);
 		if (what)
-			print_vram(report, report->has_kfd && !report->had_ended ? what : NULL);
+			print_vram(report, report->has_kfd ? what : NULL, report->had_ended);
 		print_hold(report, verb != RESUME && verb != UNLOCK && !report->had_ended);
 		print_text("\n");
 		print_end();
@@ -361,7 +363,7 @@ static int ask_state(pid_t pid)
 	if (since[0] && !is_gone)
 		print_text(" since %s", since);
 	print_string("dir", is_gone ? NULL : ", buffer data in ", info.dir);
-	print_vram(&info.report, info.dir[0] && !is_gone ? ": " : NULL);
+	print_vram(&info.report, info.dir[0] ? ": " : NULL, is_gone);
 	print_hold(&info.report, info.state == STATE_SUSPENDED || info.state == STATE_LOCKED);
 	print_text("%s\n", info.state == STATE_HALF ? "; \"amdgpu-checkpoint resume\" continues from there" : "");
 	print_end();

@@ -11,7 +11,7 @@ static int is_done(struct suspend_result *ret)
 {
 	static const struct suspend_report reports[] = {
 		{ .pid = 7, .has_kfd = true, .is_held_by_signal = true, .freed_bytes = 5 << 20, .kept_bytes = { 4096, 8192, 0, 1 << 20 } },
-		{ .pid = 8, .has_kfd = true, .had_ended = true, .is_held_by_signal = true, .freed_bytes = 1 << 20 },
+		{ .pid = 8, .has_kfd = true, .had_ended = true, .is_held_by_signal = true, .freed_bytes = 1 << 20, .kept_bytes = { 4096 } },
 	};
 
 	*ret = (struct suspend_result){ .reports = malloc(sizeof(reports)), .nr = 2, .times = { 0.25, 1.5, 2 } };
