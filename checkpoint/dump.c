@@ -213,11 +213,6 @@ static int pause_file(struct dump *dump, const struct task_file *file)
 	return 0;
 }
 
-static int stop_file(struct dump *dump, const struct task_file *file)
-{
-	return suspend_dump_has(dump->suspended, file->pid) ? add_suspended(dump, file) : pause_file(dump, file);
-}
-
 /* ---- what cannot be restored ---- */
 
 /* Whether what this kernel is known not to restore is saved all the same. */
@@ -447,9 +442,12 @@ static int pause_all(struct dump *dump)
 	}
 	err = losses_note(&dump->files, &dump->losses);
 	dump->stopped_at = monotonic_seconds();
-	for (size_t i = 0; !err && i < dump->files.count; i++)
-		if (!dump->files.files[i].minor)
-			err = stop_file(dump, &dump->files.files[i]);
+	for (size_t i = 0; !err && i < dump->files.count; i++) {
+		const struct task_file *file = &dump->files.files[i];
+
+		if (!file->minor)
+			err = suspend_dump_has(dump->suspended, file->pid) ? add_suspended(dump, file) : pause_file(dump, file);
+	}
 	if (!err)
 		err = suspend_dump_check(dump->suspended, dump->processes, dump->nr_processes);
 	if (!err)

@@ -13,15 +13,6 @@
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 
-/* What cannot be read, the KFD cannot read either. */
-static bool has_exception_address(int memory, const struct queue_record *queue)
-{
-	struct kfd_context_save_area_header head;
-	ssize_t got = pread(memory, &head, sizeof(head), (off_t)queue->cwsr_address);
-
-	return got == sizeof(head) && head.err_payload_addr;
-}
-
 int runtime_find(pid_t pid, struct kfd_state *state)
 {
 	_cleanup_close_ int memory = -1;
@@ -29,6 +20,7 @@ int runtime_find(pid_t pid, struct kfd_state *state)
 
 	for (uint32_t i = 0; !told && i < state->nr_queues; i++) {
 		const struct queue_record *queue = &state->queues[i];
+		struct kfd_context_save_area_header head;
 
 		if (queue->type != QUEUE_TYPE_COMPUTE || !queue->cwsr_address)
 			continue;
@@ -36,7 +28,8 @@ int runtime_find(pid_t pid, struct kfd_state *state)
 			memory = proc_open(pid, "mem", O_RDONLY);
 		if (memory < 0)
 			return fail(memory, "cannot open /proc/%d/mem: %m", pid);
-		told = has_exception_address(memory, queue);
+		/* What cannot be read, the KFD cannot read either. */
+		told = pread(memory, &head, sizeof(head), (off_t)queue->cwsr_address) == sizeof(head) && head.err_payload_addr;
 	}
 	state->runtime_enabled = told;
 	pr_warn("pid %d: a trap handler that ROCm has set is not saved, so that restored kernels continue after a failed assertion\n", pid);

@@ -14,15 +14,6 @@
 
 /* ---- processes and files ---- */
 
-static int refuse_marked(const int *pids, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (task_find_mark(pids[i], -1) >= 0)
-			return fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is freed: resume it first "
-				    "(\"amdgpu-checkpoint resume %d\")", pids[i], pids[i]);
-	return 0;
-}
-
 int refuse_suspended_queues(pid_t pid, const struct kfd_state *state, const struct topology *machine,
 			    const struct driver_release *driver, bool is_forced)
 {
@@ -46,7 +37,11 @@ int refuse_suspended_unseen(void)
 	size_t nr = 0;
 	int err = tasks_list_traced(&pids, &nr);
 
-	return err ? err : refuse_marked(pids, nr);
+	for (size_t i = 0; !err && i < nr; i++)
+		if (task_find_mark(pids[i], -1) >= 0)
+			err = fail(-EOPNOTSUPP, "pid %d: is suspended, and its GPU memory is freed: resume it first "
+				   "(\"amdgpu-checkpoint resume %d\")", pids[i], pids[i]);
+	return err;
 }
 
 /* A newly opened render file already has memory of the driver's: compared with that, not with 0. */

@@ -126,23 +126,17 @@ static int complete_stacks(const struct restored_task *task, struct kfd_state *s
 	return 0;
 }
 
-static int check_events(const struct restored_task *task, const struct kfd_state *state)
-{
-	/* What cannot be read is refused later. */
-	if (!task->restore->rules.wants_event_page || !state->is_known || state->has_event_page || !state->nr_signals)
-		return 0;
-	return fail(-EOPNOTSUPP, "pid %u has %u signal events in a page that the kernel had made by itself, and this kernel "
-		    "(Linux 7.3 and later) makes none: restore it on an earlier one", state->pid, state->nr_signals);
-}
-
-/* The records of queues become what the local driver takes. */
-static int prepare_queues(struct restored_task *task, struct kfd_state *state)
+/* The records of queues and events become what the local driver takes. */
+static int prepare_records(struct restored_task *task, struct kfd_state *state)
 {
 	const struct topology *machine = task->restore->machine;
-	int err = check_events(task, state);
+	int err;
 
-	if (!err)
-		err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
+	/* What cannot be read is refused later. */
+	if (task->restore->rules.wants_event_page && state->is_known && !state->has_event_page && state->nr_signals)
+		return fail(-EOPNOTSUPP, "pid %u has %u signal events in a page that the kernel had made by itself, and this kernel "
+			    "(Linux 7.3 and later) makes none: restore it on an earlier one", state->pid, state->nr_signals);
+	err = mes_list(state, machine, task->restore->rules.maps_by_user_id, &task->queues, &task->nr_queues);
 	if (err)
 		return err;
 	mes_cut(state, machine);
@@ -161,7 +155,7 @@ static int prepare_queues(struct restored_task *task, struct kfd_state *state)
 static int restore_state(struct restored_task *task, int kfd)
 {
 	struct kfd_state *state = &task->image->state;
-	int err = kfd >= 0 ? prepare_queues(task, state) : 0;
+	int err = kfd >= 0 ? prepare_records(task, state) : 0;
 
 	if (err)
 		return err;

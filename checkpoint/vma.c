@@ -60,27 +60,20 @@ bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct dev
  * The kernel maps doorbells and registers of a GPU as a whole or not at all, and each other range of /dev/kfd from its
  * start. Mappings that were split (mprotect, munmap) are parts.
  */
-static int check_whole(pid_t pid, const struct device_vma *vma)
+static int resolve_kfd_vma(const struct gpu_process *process, struct kfd_rules rules, struct device_vma *vma)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), length = vma->end - vma->start;
 	uint64_t from = vma->offset & KFD_MMAP_WITHIN, whole = length;
+	pid_t pid = process->file.pid;
 
 	if (vma_names_gpu(vma))
 		whole = (kfd_mmap_type(vma->offset) == KFD_MMAP_TYPE_MMIO ? 1 : VMA_DOORBELL_PAGES) * page;
-	if (!from && length == whole)
+	if (from || length != whole)
+		return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is incomplete: %" PRIu64 " bytes from %#"
+			    PRIx64 " on, and the kernel maps %" PRIu64 " from 0 on (a part was unmapped, or has another "
+			    "protection)", pid, vma->start, length, from, whole);
+	if (!vma_names_gpu(vma))
 		return 0;
-	return fail(-EOPNOTSUPP, "pid %d: mapping at %#" PRIx64 " of /dev/kfd is incomplete: %" PRIu64 " bytes from %#"
-		    PRIx64 " on, and the kernel maps %" PRIu64 " from 0 on (a part was unmapped, or has another "
-		    "protection)", pid, vma->start, length, from, whole);
-}
-
-static int resolve_kfd_vma(const struct gpu_process *process, struct kfd_rules rules, struct device_vma *vma)
-{
-	pid_t pid = process->file.pid;
-	int err = check_whole(pid, vma);
-
-	if (err || !vma_names_gpu(vma))
-		return err;
 	vma->gpu_id = vma_kfd_gpu(vma, &process->state, rules.maps_by_user_id);
 	if (vma->gpu_id)
 		return 0;
