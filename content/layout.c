@@ -140,22 +140,6 @@ uint64_t layout_window(const struct layout *layout, uint64_t w, uint64_t *ret_le
 	return off;
 }
 
-/* The last BO that starts at or before @off, by bisection. */
-static size_t find_bo(const struct layout *layout, uint64_t off)
-{
-	size_t low = 0, high = layout->nr_bos;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (layout->starts[middle] <= off)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static bool set_piece(const struct layout *layout, size_t bo, uint64_t from, uint64_t end, struct piece *piece)
 {
 	uint64_t bo_end;
@@ -174,9 +158,20 @@ static bool set_piece(const struct layout *layout, size_t bo, uint64_t from, uin
 
 bool layout_piece(const struct layout *layout, uint64_t from, uint64_t end, struct piece *ret)
 {
+	size_t low = 0, high = layout->nr_bos;
+
 	if (from < LENGTH_PREFIX_BYTES)
 		from = LENGTH_PREFIX_BYTES;
-	return set_piece(layout, find_bo(layout, from), from, end, ret);
+	/* The last BO that starts at or before it, by bisection. */
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (layout->starts[middle] <= from)
+			low = middle;
+		else
+			high = middle;
+	}
+	return set_piece(layout, low, from, end, ret);
 }
 
 bool layout_next_piece(const struct layout *layout, uint64_t end, struct piece *piece)

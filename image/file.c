@@ -199,16 +199,6 @@ static uint32_t message_crc(const uint8_t *data, size_t size)
 	return crc32c(0, data, size - CRC_FIELD_SIZE);
 }
 
-static int check_crc(const char *name, uint32_t saved, const uint8_t *data, size_t size)
-{
-	uint32_t crc;
-
-	if (memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
-		return bad_image(name, "is damaged: its CRC-32C is not at its end");
-	crc = message_crc(data, size);
-	return crc == saved ? 0 : bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, saved);
-}
-
 /* The value of an optional number of 32 bits; NULL: the message does not have it. */
 static const uint32_t *optional_number(const ProtobufCMessage *message, const char *field_name)
 {
@@ -223,12 +213,16 @@ static const uint32_t *optional_number(const ProtobufCMessage *message, const ch
 static int check_frame(const char *name, const ProtobufCMessage *message, const char *id_field, const uint8_t *data,
 		       size_t size)
 {
-	const uint32_t *crc = optional_number(message, "crc32c"), *id = optional_number(message, id_field);
+	const uint32_t *saved = optional_number(message, "crc32c"), *id = optional_number(message, id_field);
+	uint32_t crc = saved ? message_crc(data, size) : 0;
 	struct image_name parsed;
-	int err = crc ? check_crc(name, *crc, data, size) : 0;
 
-	if (err || !id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == *id)
-		return err;
+	if (saved && memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
+		return bad_image(name, "is damaged: its CRC-32C is not at its end");
+	if (saved && crc != *saved)
+		return bad_image(name, "is damaged: its CRC-32C is %#010x, and was %#010x", crc, *saved);
+	if (!id || !image_name_parse(name, &parsed) || (uint32_t)parsed.id == *id)
+		return 0;
 	return bad_image(name, "belongs to file %#x, not to file %#x", *id, (uint32_t)parsed.id);
 }
 

@@ -14,23 +14,19 @@
 
 #define LINE_MAX_BYTES 128
 
-/* This way the two names also work for sockets, and where /dev has no such links. */
-static int open_progress(const char *path)
-{
-	if (!strcmp(path, "/dev/stdout"))
-		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-	if (!strcmp(path, "/dev/stderr"))
-		return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-	return open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
-}
-
 struct progress progress_open(const char *path, const char *stage)
 {
 	struct progress progress = { .stage = stage, .fd = -1 };
 
 	if (!path[0])
 		return progress;
-	progress.fd = open_progress(path);
+	/* This way the two names also work for sockets, and where /dev has no such links. */
+	if (!strcmp(path, "/dev/stdout"))
+		progress.fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	else if (!strcmp(path, "/dev/stderr"))
+		progress.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	else
+		progress.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
 	if (progress.fd < 0)
 		pr_warn("no progress is shown: KFD_PROGRESS=%s: %s\n", path,
 			errno == ENXIO ? "no process reads from it" : strerror(errno));
