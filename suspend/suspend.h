@@ -36,31 +36,31 @@ struct suspend_target {
 	size_t nr;
 	bool tree;
 	const char *cgroup;
-	const char *follows; /* for suspend_processes(): the cgroup whose freeze is the reason, noted with the processes;
-				NULL: none */
-	bool by_stop;	     /* the reason is that a signal has stopped them, in that cgroup */
-	unsigned int timeout_seconds; /* for suspend_processes() and its like: SIGALRM ends the caller when it has not freed anything by then; 0:
-					 it takes as long as it takes */
-	uint64_t id;	     /* of suspend_new_id(): that of this suspend_processes(); for suspend_resume(): all processes of that
-				suspend, and no others */
-	const struct suspend_waiter *waiter; /* for suspend_resume() that is tried again and again: its place; NULL: it has one
-					    while it waits */
+	/* Of suspend_processes(): the cgroup whose freeze is the reason, noted with the processes; NULL: none. */
+	const char *follows;
+	bool by_stop; /* the reason is that a signal has stopped them, in that cgroup */
+	/* Of suspend_processes() and its like: SIGALRM ends a caller that has freed nothing by then; 0: never. */
+	unsigned int timeout_seconds;
+	/* Of suspend_new_id(). Of suspend_processes(): its own; of suspend_resume(): all processes of that suspend, and no
+	 * others. */
+	uint64_t id;
+	/* The place of a suspend_resume() that is tried again and again; NULL: it has one while it waits. */
+	const struct suspend_waiter *waiter;
 };
 
 /* What has become of a process. */
 struct suspend_report {
 	pid_t pid;
 	bool has_kfd;
-	bool had_ended;					   /* before it was resumed */
+	bool had_ended;	      /* before it was resumed */
 	uint32_t reset_minor; /* render minor of a GPU that the driver has reset since the suspend; 0: none */
-	bool is_held_by_signal;				   /* not by a frozen cgroup: SIGCONT would let it run */
+	bool is_held_by_signal; /* not by a frozen cgroup: SIGCONT would let it run */
 	uint64_t freed_bytes, kept_bytes[SUSPEND_NR_KEPT]; /* of VRAM */
 };
 
-/* Of all that one call has done. */
+/* Of all that one call has done: seconds until queues are stopped, data are copied, memory is freed or restored. */
 struct suspend_times {
-	double stopped, copied,
-		done; /* seconds since the call: queues are stopped, data are copied, memory is freed or restored */
+	double stopped, copied, done;
 };
 
 struct suspend_result {
