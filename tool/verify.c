@@ -15,6 +15,7 @@
 
 #include "amdgpu_plugin_util.h"
 #include "content/content.h"
+#include "host/host.h"
 #include "share/share.h"
 #include "tool/commands.h"
 #include "tool/images.h"
@@ -393,6 +394,8 @@ static void check_criu_files(struct verify *v)
 	v->knows_files = err != -ENOENT;
 	if (err == -EBADMSG)
 		damaged(v, IMAGES_CRIU_FILES, "is damaged: it is no list of files as criu writes it");
+	else if (err == -ELOOP)
+		problem(v, IMAGES_CRIU_FILES, NULL, err, "cannot be read: it is no regular file");
 	else if (err && err != -ENOENT)
 		problem(v, IMAGES_CRIU_FILES, NULL, err, "cannot be read: %s", strerror(-err));
 	for (size_t i = 0; !err && i < v->images->nr; i++) {
@@ -402,6 +405,24 @@ static void check_criu_files(struct verify *v)
 			damaged(v, file->name, "is of file %#x, which criu's files.img does not have",
 				(unsigned int)file->is.id);
 	}
+}
+
+/* ---- settings beside the images ---- */
+
+static void check_settings(struct verify *v)
+{
+	struct settings settings;
+	int err = v->images->settings;
+
+	if (err == -ENOENT)
+		return;
+	if (err >= 0 && settings_load(&settings, NULL, err, NULL, NULL))
+		damaged(v, SETTINGS_IMAGE_CONF, "is refused by a restore: %s", fail_text());
+	else if (err == -ELOOP)
+		damaged(v, SETTINGS_IMAGE_CONF, "is no regular file, which a restore would refuse");
+	else if (err < 0)
+		problem(v, SETTINGS_IMAGE_CONF, NULL, err, "cannot be read: %s", strerror(-err));
+	fail_clear();
 }
 
 /* ---- all ---- */
@@ -431,6 +452,7 @@ int command_verify(const struct arguments *arguments)
 		verify_file(&v, &images.files[i]);
 	check_sharing(&v);
 	check_criu_files(&v);
+	check_settings(&v);
 	/* An archive that cannot be read to its end is not good. */
 	if (images.is_archive)
 		v.nr[IMAGE_UNREAD] += images_walk(&images, visit, &v) != 0;
