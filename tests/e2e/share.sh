@@ -42,6 +42,14 @@ expect_no_dmabufs() {
 	wait_until 10 no_dmabuf_left || fail "dma-bufs left in the kernel: $(tail -n 1 "$dmabufs_file")"
 }
 
+# ends_clean CASE...: the job ends and leaves nothing in the kernel, which shows the case
+ends_clean() {
+	job_end
+	expect_no_objects
+	expect_no_dmabufs
+	shown "$*"
+}
+
 # goes_twice: dumped, gone and restored two times, and then ended
 goes_twice() {
 	job_returns
@@ -80,10 +88,7 @@ comes_back() {
 	pair="$*"
 	job_start "$@"
 	job_returns expect_no_dmabufs
-	job_end
-	expect_no_objects
-	expect_no_dmabufs
-	shown "$*"
+	ends_clean "$*"
 }
 
 # goes_on CASE [ARG...]: dumped twice while it goes on, which leaves nothing behind
@@ -95,10 +100,7 @@ goes_on() {
 		dump --leave-running
 		job_goes
 	done
-	job_end
-	expect_no_objects
-	expect_no_dmabufs
-	shown "$*, dumped twice"
+	ends_clean "$*, dumped twice"
 }
 
 # stays PATTERN CASE [ARG...]: the dump is refused with one error line, and the job goes on
@@ -111,10 +113,7 @@ stays() {
 	dump_refused
 	expect_one_error "$pattern"
 	job_goes
-	job_end
-	expect_no_objects
-	expect_no_dmabufs
-	shown "$*, refused"
+	ends_clean "$*, refused"
 }
 
 # comes_back_if_listed CASE [ARG...]: refused where the kernel does not list objects, with that reason

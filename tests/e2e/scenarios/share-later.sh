@@ -32,10 +32,7 @@ for case in later later-ipc 'later-mesh --processes 8'; do
 	process_shape >"$work/shape"
 	expect_dump
 	expect_dump
-	job_end
-	expect_no_objects
-	expect_no_dmabufs
-	shown "$case, dumped twice"
+	ends_clean "$case, dumped twice"
 done
 
 comes_back render-freed

@@ -42,11 +42,8 @@ virtual() {
 		job_goes
 		[ "$(vram_used)" -eq "$vram" ] || fail "$(vram_used) bytes of VRAM are in use, not $vram as before"
 	done
-	job_end
-	expect_no_objects
-	expect_no_dmabufs
+	ends_clean "$pair"
 	rm -f "$work/shape"
-	shown "$pair"
 }
 
 # virtual_stays: before Linux 6.18 handles are not listed, which is said

@@ -42,11 +42,8 @@ for _ in 1 2; do
 	expect_right
 	[ "$(vram_used)" -eq "$vram" ] || fail "$(vram_used) bytes of VRAM are in use, not $vram as before"
 done
-job_end
-expect_no_objects
-expect_no_dmabufs
+ends_clean vmm-large
 rm -f "$work/shape"
-shown vmm-large
 
 # Another GPU has it, too (hipMemSetAccess): it stays.
 machine_apart
@@ -59,11 +56,8 @@ tool_says 3 'KiB stays allocated: it is or may be shared (IPC, dma-buf, VMM)' su
 job_resume
 expect_shape "$work/shape"
 expect_right
-job_end
-expect_no_objects
-expect_no_dmabufs
+ends_clean vmm-far-vram
 rm -f "$work/shape"
-shown vmm-far-vram
 machine_load 1xmi100-256m
 
 # killed WHAT CALL NTH: the command and what takes the process back die after that call; 1: there are not so many
@@ -103,7 +97,4 @@ for call in drm:GEM_VA drm:GEM_CLOSE drm:PRIME_FD_TO_HANDLE drm:GEM_CREATE kfd:C
 done
 expect_shape "$work/shape"
 expect_right
-job_end
-expect_no_objects
-expect_no_dmabufs
-shown "vmm, killed"
+ends_clean "vmm, killed"
