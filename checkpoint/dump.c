@@ -537,17 +537,11 @@ static int describe(const struct dump *dump, struct gpu_process *process)
 	return err ? err : vma_save(dump->machine, dump->rules, process);
 }
 
-/* The number of the file is the name of the images. When all have theirs, the data of all are saved together. */
-static int dump_process(struct dump *dump, struct gpu_process *process, int id)
+/* The data of all processes together, and the images behind them. */
+static int save_all(struct dump *dump)
 {
-	int err = describe(dump, process);
+	int err = pages_dump(dump->processes, dump->nr_processes, dump->settings, &dump->tally);
 
-	if (err)
-		return err;
-	process->id = id;
-	if (++dump->nr_named < dump->nr_processes)
-		return 0;
-	err = pages_dump(dump->processes, dump->nr_processes, dump->settings, &dump->tally);
 	if (!err)
 		err = losses_check(&dump->files, dump->losses);
 	if (!err)
@@ -558,6 +552,17 @@ static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 	for (size_t i = 0; !err && i < dump->nr_processes; i++)
 		err = kfd_image_write(dump->processes[i]->id, dump->processes[i]);
 	return err;
+}
+
+/* The number of the file is the name of the images. Nothing is saved before all have theirs. */
+static int dump_process(struct dump *dump, struct gpu_process *process, int id)
+{
+	int err = describe(dump, process);
+
+	if (err)
+		return err;
+	process->id = id;
+	return ++dump->nr_named < dump->nr_processes ? 0 : save_all(dump);
 }
 
 /* ---- render nodes ---- */
