@@ -172,6 +172,9 @@ int mes_list(const struct kfd_state *state, const struct topology *machine, bool
 	}
 	if (!nr_again)
 		return 0;
+	/* Of an image; each is compared with all others below. */
+	if (nr > MAX_NUMBER)
+		return fail(-EBADMSG, "pid %u: has %zu queues, more than a process can have (%u)", state->pid, nr, MAX_NUMBER);
 	qsort(queues, nr, sizeof(*queues), by_number);
 	err = mes_plan(queues, nr, &steps, &nr_steps); /* there has to be a way to make them */
 	if (err)
@@ -202,23 +205,23 @@ struct plan {
 	size_t nr;
 	struct mes_step *steps;
 	size_t nr_steps;
+	uint32_t lowest; /* no number below it is free: they are taken one after the other */
 };
 
 /* That neither a queue of RESTORE's nor one that was made has. */
-static uint32_t lowest_number(const struct plan *plan)
+static uint32_t lowest_number(struct plan *plan)
 {
-	uint32_t number = 0;
 	bool is_taken;
 
 	do {
 		is_taken = false;
 		for (size_t i = 0; i < plan->nr; i++)
-			is_taken |= plan->queues[i].is_restored && plan->queues[i].number == number;
+			is_taken |= plan->queues[i].is_restored && plan->queues[i].number == plan->lowest;
 		for (size_t i = 0; i < plan->nr_steps; i++)
-			is_taken |= plan->steps[i].number == number;
-		number += is_taken;
+			is_taken |= plan->steps[i].number == plan->lowest;
+		plan->lowest += is_taken;
 	} while (is_taken);
-	return number;
+	return plan->lowest;
 }
 
 int mes_plan(const struct queue_record *queues, size_t nr, struct mes_step **ret, size_t *ret_nr)

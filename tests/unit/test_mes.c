@@ -735,6 +735,34 @@ TEST(queues_are_listed_by_number)
 	assert_int_equal(nr, 0);
 }
 
+/* The records are of an image, and each queue is compared with all others. */
+TEST(more_queues_than_a_process_can_have_are_refused)
+{
+	static struct queue_record many[1025];
+	struct topology *topology = machine(110000);
+	struct queue_record *queues = NULL;
+	struct kfd_state s;
+	size_t nr = 0;
+
+	fixture_begin(&records, 1, 0);
+	record(0, QUEUE_TYPE_SDMA);
+	s = state();
+	for (uint32_t i = 0; i < 1025; i++) {
+		many[i] = s.queues[0];
+		many[i].number = i % 1024;
+	}
+	s.queues = many;
+	s.nr_queues = 1024;
+	assert_int_equal(mes_list(&s, topology, false, &queues, &nr), 0);
+	assert_int_equal(nr, 1024);
+	free(queues);
+	s.nr_queues++;
+	assert_int_equal(mes_list(&s, topology, false, &queues, &nr), -EBADMSG);
+	assert_string_equal(fail_text(), "pid 9: has 1025 queues, more than a process can have (1024)");
+	fail_clear();
+	topology_free(topology);
+}
+
 TEST(a_queue_that_runs_on_some_cus_is_not_made_again)
 {
 	struct queue_record *queues;
