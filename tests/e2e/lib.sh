@@ -610,6 +610,12 @@ restore_refused() {
 	expect_no_objects
 }
 
+# criu_left_end: ends the process that criu 4.3 may leave of a restore that failed or was killed, and with it what tasks had
+# handed to criu (docs/troubleshooting.md)
+criu_left_end() {
+	! printf '4.3\n%s\n' "$(criu --version | sed -n 's/^Version: //p')" | sort -C -V || pkill -KILL -x criu -g "${job_pids[0]}" || true
+}
+
 # restore ARG...: criu says it succeeded, and all processes are heard from
 restore() {
 	states_blank

@@ -78,6 +78,7 @@ restore_with_fault() {
 		refused=$((refused + 1))
 		faults
 		expect_reason restore
+		criu_left_end
 	fi
 	expect_gone
 	expect_no_objects

@@ -149,8 +149,7 @@ dies() {
 echo "# criu is killed in a restore, and in a dump"
 for point in kfd:CRIU_RESTORE kfd:CRIU_PROCESS_INFO kfd:CRIU_RESUME kfd:CRIU_CHECKPOINT; do
 	dies restore "$point" -d
-	# criu 4.3 leaves a process of its own, and with it what tasks have handed to criu (docs/troubleshooting.md).
-	pkill -KILL -x criu -g "${job_pids[0]}" || true
+	criu_left_end
 	expect_gone
 	expect_no_objects
 	tool_run state || fail "$point: state: $(<"$work/tool.out")"
