@@ -13,6 +13,10 @@
 
 gpujob=$top/build/workloads/hipjob
 machine_load 1xmi100
+if loses_stacks; then
+	stays "$no_stacks" --share nothing --kernels "$top/build/gcn/busy.co"
+	return
+fi
 job_start --share nothing --kernels "$top/build/gcn/busy.co"
 process_shape >"$work/shape"
 dump --leave-running
