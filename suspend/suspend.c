@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -59,6 +60,12 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 		head->report.has_kfd = true;
 		head->kfd_number = process->gpu.file.number = file->number;
 	}
+	/* What it has on GPUs lasts as long as its memory. */
+	if (!err && !head->report.has_kfd && (kfd.nr_queues || kfd.vram_bytes))
+		return fail(-EOPNOTSUPP,
+			    "pid %d: has %u queues and %" PRIu64 " bytes of VRAM, and no descriptor of a /dev/kfd of its own (it has "
+			    "closed that, or a process with a lower pid has inherited it): its queues cannot be stopped",
+			    head->pid, kfd.nr_queues, kfd.vram_bytes);
 	if (head->report.has_kfd && kfd.vram_bytes)
 		return check_spaces(batch, files, process->head.pid, kfd.pasid, kfd.nr_gpus);
 	return 0;
@@ -231,6 +238,22 @@ static void stay_locked(struct batch *batch)
 
 /* ---- states ---- */
 
+/* Of another process, too, the kernel stops them, where the command traces that as well. */
+static int stop_queues(struct process *process)
+{
+	const struct kfd_state *state = &process->gpu.state;
+	pid_t pid = process->head.pid;
+	/* A resume has to know the number of /dev/kfd before the queues stop. */
+	int err = record_write(process);
+
+	if (!err)
+		err = kfd_pause(process->gpu.file.fd, pid, &process->gpu.state);
+	if (err || state->pid == (uint32_t)task_own_pid(pid))
+		return err;
+	return fail(-EOPNOTSUPP, "pid %d: its /dev/kfd is that of pid %u, which has a higher pid: it cannot be told whose queues these "
+		    "are (close /dev/kfd in pid %d)", pid, state->pid, pid);
+}
+
 static int read_states(struct batch *batch, const struct task_files *files)
 {
 	int err = 0;
@@ -243,10 +266,7 @@ static int read_states(struct batch *batch, const struct task_files *files)
 		err = find_own_kfd(batch, process, files);
 		if (err || !process_has_kfd(process))
 			continue;
-		/* A resume has to know the number of /dev/kfd before the queues stop. */
-		err = record_write(process);
-		if (!err)
-			err = kfd_pause(process->gpu.file.fd, process->head.pid, &process->gpu.state);
+		err = stop_queues(process);
 	}
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];

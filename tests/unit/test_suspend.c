@@ -78,6 +78,7 @@ static struct model {
 	bool is_ring_in_vmm;
 	bool is_unlisted; /* its handles, as before Linux 6.18 */
 	bool is_traced; /* by another command */
+	bool has_closed_kfd; /* no_kfd, and what it has on GPUs is still there */
 	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
 	bool is_parent_stopped, parent_looks;		 /* parent_looks: it stops itself when the process is stopped */
@@ -111,6 +112,7 @@ static struct run {
 	unsigned int continue_at, stop_at; /* others send the first one SIGCONT or SIGSTOP */
 	bool is_merged;			   /* a SIGSTOP was pending already */
 	bool no_room;
+	bool is_kfd_inherited; /* the first one's /dev/kfd, by the second, whose pid is lower */
 	bool is_container; /* the command sees a pid namespace alone */
 	bool is_slow; /* copies take 30 s */
 	unsigned int timeout_seconds;
@@ -516,7 +518,10 @@ STUB(int, losses_check, (const struct task_files *files, const uint32_t *losses)
 
 int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 {
-	*ret = (struct task_kfd){ .nr_gpus = 1, .vram_bytes = 1 };
+	const struct model *of = &models[pid - PID];
+
+	*ret = now->is_container || (of->no_kfd && !of->has_closed_kfd) ? (struct task_kfd){ 0 } :
+						   (struct task_kfd){ .nr_queues = 2, .nr_gpus = 1, .vram_bytes = 4096 };
 	return 0;
 }
 
@@ -546,7 +551,9 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 	*ret = (struct task_files){ .files = files };
 	for (size_t i = 0; i < nr; i++)
 		if (!models[pids[i] - PID].no_kfd) {
-			files[ret->count++] = (struct task_file){ pids[i], KFD, task_take_file(pids[i], KFD), 0 };
+			files[ret->count++] = (struct task_file){
+				now->is_kfd_inherited ? PID + 1 : pids[i], KFD, task_take_file(pids[i], KFD), 0,
+			};
 			files[ret->count++] = (struct task_file){ pids[i], RENDER, task_take_file(pids[i], RENDER), MINOR };
 		}
 	free(pids);
@@ -599,14 +606,14 @@ static pid_t number_of(int fd)
 
 int kfd_pause(int fd, pid_t pid, struct kfd_state *state)
 {
-	select_pid(pid);
+	select_pid(number_of(fd));
 	POINT();
 	if (model->queues_stand)
 		say_wrong("the queues are stopped twice");
 	model->queues_stand = true;
 	model->pauses++;
 	*state = (struct kfd_state){
-		.pid = (uint32_t)pid,
+		.pid = (uint32_t)number_of(fd),
 		.nr_devices = 1,
 		.nr_bos = (uint32_t)model->nr,
 		.nr_records = (uint32_t)model->nr,
@@ -2025,6 +2032,48 @@ TEST(a_process_without_a_gpu_is_known_as_suspended_too)
 	assert_int_equal(run(suspend_once, 0, 0), 0);
 	assert_true(models[1].is_in_own && models[1].frozen[2] && models[1].marked && !models[1].in_call);
 	complete(0);
+}
+
+static int be_refused(const char *why)
+{
+	return !suspend_once() || !strstr(fail_text(), why);
+}
+
+static int refuse_closed_kfd(void)
+{
+	return be_refused("pid 5242881: has 2 queues and 4096 bytes of VRAM, and no descriptor of a /dev/kfd of its own");
+}
+
+static int refuse_other_kfd(void)
+{
+	return be_refused("pid 5242881: its /dev/kfd is that of pid 5242880");
+}
+
+static void expect_untouched(void)
+{
+	expect_whole(0);
+	assert_int_equal(state_of(0), STATE_RUNNING);
+	assert_int_equal(state_of(1), STATE_RUNNING);
+	assert_int_not_equal(access(contents, F_OK), 0);
+}
+
+/* Its queues would run on, and its VRAM would stay allocated. */
+TEST(a_process_that_has_closed_its_kfd_is_refused)
+{
+	make_processes(2);
+	models[1].no_kfd = models[1].has_closed_kfd = true;
+	assert_int_equal(run(refuse_closed_kfd, 0, 0), 0);
+	expect_untouched();
+}
+
+/* A child with a lower pid has inherited it, and files of several tasks are those of the one with the lowest. */
+TEST(the_kfd_of_another_process_is_not_taken_for_its_own)
+{
+	make_processes(2);
+	models[1].no_kfd = now->is_kfd_inherited = true;
+	now->is_container = true;
+	assert_int_equal(run(refuse_other_kfd, 0, 0), 0);
+	expect_untouched();
 }
 
 /* Of a process that was suspended under another number there is an older record here, in which nothing has changed. */
