@@ -27,21 +27,12 @@ static uint64_t read_setting(const char *name)
 	return dir < 0 || read_number_at(dir, name, &ret) ? 0 : ret;
 }
 
-static uint64_t count_mappings(pid_t pid)
-{
-	_cleanup_fclose_ FILE *f = proc_file(pid, "maps");
-	uint64_t ret = 0;
-	int c;
-
-	while (f && (c = getc(f)) != EOF)
-		ret += c == '\n';
-	return ret;
-}
-
 int inject_fail(const struct inject *inject, int err, const char *what)
 {
+	_cleanup_fclose_ FILE *maps = NULL;
 	pid_t pid = inject->tid;
-	uint64_t most, nr;
+	uint64_t most, nr = 0;
+	int c;
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		uint64_t used = limits[i].used ? proc_status(pid, limits[i].used, 10) * 1024 : UINT64_MAX / 2;
@@ -57,7 +48,9 @@ int inject_fail(const struct inject *inject, int err, const char *what)
 	if (err != -ENOMEM)
 		return fail(err, "pid %d: cannot %s: %m", pid, what);
 	most = read_setting("max_map_count");
-	nr = count_mappings(pid);
+	maps = proc_file(pid, "maps");
+	while (maps && (c = getc(maps)) != EOF)
+		nr += c == '\n';
 	/* The memory of calls is two. */
 	if (most && nr + 2 >= most)
 		return fail(err, "pid %d: cannot %s: %m: it has %" PRIu64 " mappings, and vm.max_map_count is %" PRIu64
