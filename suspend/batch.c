@@ -130,16 +130,6 @@ static void choose_data(struct process *process)
 			process->plan[i] && state->bos[i].dmabuf_fd != KFD_NO_FD ? KFD_BO_OWN : KFD_BO_IMPORT;
 }
 
-int batch_list_kfd(struct batch *batch, struct gpu_process ***ret, size_t *ret_nr)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (process_has_kfd(&batch->processes[i]))
-			err = array_add(*ret, *ret_nr, &batch->processes[i].gpu);
-	return err;
-}
-
 uint64_t batch_data_bytes(struct batch *batch)
 {
 	uint64_t bytes = 0;

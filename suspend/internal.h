@@ -242,8 +242,6 @@ int batch_add(struct batch *batch, const struct suspend_target *target);
 /* Drops process @i if it has ended. False: it has not, or the target names its pid. */
 bool batch_drop_ended(struct batch *batch, const struct suspend_target *target, size_t i);
 bool batch_has(const struct batch *batch, pid_t pid);
-/* Those with /dev/kfd. *ret: heap memory of the caller. 0 or -ENOMEM. */
-int batch_list_kfd(struct batch *batch, struct gpu_process ***ret, size_t *ret_nr);
 /* Releases all processes. */
 void batch_end(struct batch *batch);
 /* Reads the head of its record, and removes that of one that has ended. -ENOENT, no message: there is no record. */

@@ -206,10 +206,10 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 		}
 	end = monotonic_seconds() + STOP_SECONDS;
 	for (size_t i = first; i < dump->nr; i++) {
-		pid_t its = dump->list[i].process.head.pid;
+		pid_t dumped = dump->list[i].process.head.pid;
 
 		/* Who has frozen it has to thaw it before a signal can stop it. */
-		while (!all_threads_stopped(its) && !process_is_frozen(its, NULL) && monotonic_seconds() < end)
+		while (!all_threads_stopped(dumped) && !process_is_frozen(dumped, NULL) && monotonic_seconds() < end)
 			usleep(WAIT_USEC);
 	}
 	fail_clear();
@@ -351,31 +351,27 @@ static int save_data(const struct process *process, int dir, uint32_t gpu_id)
 	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied into image %s: %m", pid, to) : 0;
 }
 
-static int save_process(struct process *process)
-{
-	const struct kfd_state *state = &process->gpu.state;
-	_cleanup_close_ int dir = -1, fd = -1;
-	char name[IMAGE_NAME_MAX];
-	int err = count_freed(process) ? datadir_open(process->head.dir, &dir) : 0;
-
-	for (size_t i = 0; !err && dir >= 0 && i < state->nr_devices; i++)
-		if (data_bytes(process, state->devices[i].user_gpu_id))
-			err = save_data(process, dir, state->devices[i].user_gpu_id);
-	if (err)
-		return err;
-	image_name_make(IMAGE_SUSPENDED, task_own_pid(process->head.pid), 0, name);
-	fd = criu_image_create(name);
-	err = fd < 0 ? fd : record_save(process, fd);
-	return err ? fail(err, "image %s: cannot be written: %m", name) : 0;
-}
-
 int suspend_dump_save(struct suspend_dump *dump)
 {
-	int err = 0;
+	for (size_t i = 0; i < dump->nr; i++) {
+		struct process *process = &dump->list[i].process;
+		const struct kfd_state *state = &process->gpu.state;
+		_cleanup_close_ int dir = -1, fd = -1;
+		char name[IMAGE_NAME_MAX];
+		int err = count_freed(process) ? datadir_open(process->head.dir, &dir) : 0;
 
-	for (size_t i = 0; !err && i < dump->nr; i++)
-		err = save_process(&dump->list[i].process);
-	return err;
+		for (size_t j = 0; !err && dir >= 0 && j < state->nr_devices; j++)
+			if (data_bytes(process, state->devices[j].user_gpu_id))
+				err = save_data(process, dir, state->devices[j].user_gpu_id);
+		if (err)
+			return err;
+		image_name_make(IMAGE_SUSPENDED, task_own_pid(process->head.pid), 0, name);
+		fd = criu_image_create(name);
+		err = fd < 0 ? fd : record_save(process, fd);
+		if (err)
+			return fail(err, "image %s: cannot be written: %m", name);
+	}
+	return 0;
 }
 
 void suspend_dump_end(struct suspend_dump *dump)
@@ -426,23 +422,17 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 	return err;
 }
 
-/* @nr_left: of the record; NULL: there is none. */
-static int check_dump(const struct gpu_process *image, const uint32_t *nr_left)
+int suspend_image_check(const struct suspend_image *record, const struct gpu_process *image)
 {
 	/* What has no /dev/kfd has nothing to be resumed but its threads. */
 	if (image->no_kfd)
 		return 0;
-	if (!image->is_suspended == !nr_left && (!nr_left || *nr_left == image->state.nr_records))
+	if (!image->is_suspended == !record && (!record || record->nr_left == image->state.nr_records))
 		return 0;
-	if (!nr_left)
+	if (!record)
 		return fail(-EBADMSG, "image amdgpu-suspended-%u.img is missing: the process was suspended, and only that image says "
 				      "what a resume has to restore", image->state.pid);
 	return fail(-EBADMSG, "image amdgpu-suspended-%u.img is of another dump", image->state.pid);
-}
-
-int suspend_image_check(const struct suspend_image *record, const struct gpu_process *image)
-{
-	return check_dump(image, record ? &record->nr_left : NULL);
 }
 
 void suspend_image_done(struct suspend_image *image)
@@ -451,16 +441,11 @@ void suspend_image_done(struct suspend_image *image)
 	free(image->plan);
 }
 
-static void add_work(const struct kfd_state *state, const uint8_t *plan, const struct topology *nodes, struct gpu_work *work)
+void suspend_image_add_work(const struct suspend_image *image, const struct topology *nodes, struct gpu_work *work)
 {
 	for (unsigned int i = 0; i < nodes->nr_nodes; i++)
 		if (topology_is_gpu(nodes->nodes[i]))
-			work[i].vram_later += freed_on(state, plan, topology_gpu_id(nodes->nodes[i]));
-}
-
-void suspend_image_add_work(const struct suspend_image *image, const struct topology *nodes, struct gpu_work *work)
-{
-	add_work(&image->state, image->plan, nodes, work);
+			work[i].vram_later += freed_on(&image->state, image->plan, topology_gpu_id(nodes->nodes[i]));
 }
 
 /* ---- a restore ---- */
@@ -547,15 +532,16 @@ void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_p
 	const struct restored *one = find_restored(restore, own_pid);
 
 	if (one)
-		add_work(&one->process.gpu.state, one->process.plan, nodes, work);
+		suspend_image_add_work(&(struct suspend_image){ .state = one->process.gpu.state, .plan = one->process.plan },
+				       nodes, work);
 }
 
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image)
 {
 	const struct restored *one = find_restored(restore, (pid_t)image->state.pid);
-	uint32_t nr_left = one ? count_left(&one->process) : 0;
+	const struct suspend_image record = { .nr_left = one ? count_left(&one->process) : 0 };
 
-	return check_dump(image, one ? &nr_left : NULL);
+	return suspend_image_check(one ? &record : NULL, image);
 }
 
 int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)

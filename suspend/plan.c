@@ -203,8 +203,11 @@ int plan_all(struct batch *batch, struct share_request *request)
 {
 	_cleanup_free_ struct gpu_process **list = NULL;
 	_cleanup_(share_names_done) struct share_names names = { 0 };
-	int err = batch_list_kfd(batch, &list, &request->nr_processes);
+	int err = 0;
 
+	for (size_t i = 0; !err && i < batch->nr; i++)
+		if (process_has_kfd(&batch->processes[i]))
+			err = array_add(list, request->nr_processes, &batch->processes[i].gpu);
 	request->processes = list;
 	if (!err && request->nr_processes)
 		err = share_find_alone(request, &names);

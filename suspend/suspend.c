@@ -471,19 +471,6 @@ static int prepare(struct batch *batch, const struct suspend_target *target, con
 	return err;
 }
 
-/* From here on memory is freed. Others may use it when a resume wants it: no time-out ends that. */
-static int begin_change(struct batch *batch)
-{
-	int err = 0;
-
-	alarm(0);
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		batch->processes[i].head.was_stopped &= hold_is_stopped(&batch->processes[i].hold);
-		err = record_set(&batch->processes[i], PHASE_CHANGING);
-	}
-	return err;
-}
-
 static int suspend_all(const struct suspend_target *target, const char *dir, bool are_locked,
 		       const struct settings *settings, struct suspend_result *ret)
 {
@@ -495,10 +482,13 @@ static int suspend_all(const struct suspend_target *target, const char *dir, boo
 	err = batch_read_machine(&batch);
 	if (!err)
 		err = prepare(&batch, target, dir, are_locked, &ret->times);
-	if (!err)
-		err = begin_change(&batch);
+	/* From here on memory is freed. Others may use it when a resume wants it: no time-out ends that. */
+	alarm(0);
+	for (size_t i = 0; !err && i < batch.nr; i++) {
+		batch.processes[i].head.was_stopped &= hold_is_stopped(&batch.processes[i].hold);
+		err = record_set(&batch.processes[i], PHASE_CHANGING);
+	}
 	if (err) {
-		alarm(0);
 		if (are_locked)
 			stay_locked(&batch);
 		else
