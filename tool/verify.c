@@ -212,7 +212,7 @@ static uint64_t read_so_far(void *arg)
 
 static void read_directory(struct verify *v)
 {
-	_cleanup_(progress_stop) struct progress_line *progress = progress_start(v->needed_bytes, read_so_far, v);
+	struct progress_line *progress = progress_start(v->needed_bytes, read_so_far, v);
 	pthread_t threads[MAX_THREADS];
 	size_t nr = 0, nr_wanted = 0;
 	long nr_processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -230,6 +230,7 @@ static void read_directory(struct verify *v)
 	while (nr)
 		pthread_join(threads[--nr], NULL);
 	pthread_attr_destroy(&attr);
+	progress_stop(&progress);
 }
 
 /* ---- structure ---- */
