@@ -571,16 +571,22 @@ FIXTURE_TEST(match_keeps_gpus_that_the_job_works_on)
 	}
 }
 
+/* A process of what given() has made, the first one of its restore. */
+static void begin_choices(struct match_process *process)
+{
+	process->saved = saved;
+	process->machine = local;
+	memset(&candidates, 0, sizeof(candidates));
+	memset(&choices, 0, sizeof(choices));
+}
+
 /* It is a rule of one saved and one local GPU: where nothing is needed, a full one does. */
 FIXTURE_TEST(match_takes_a_full_gpu_where_no_memory_is_needed)
 {
 	struct match_process process = { .options = &options, .choices = &choices };
 
 	given("2", "2");
-	process.saved = saved;
-	process.machine = local;
-	memset(&candidates, 0, sizeof(candidates));
-	memset(&choices, 0, sizeof(choices));
+	begin_choices(&process);
 	process.work[GPU].vram_needed = 10 * GIB;
 	candidates.usage[GPU] = (struct gpu_usage){ .vram_known = true, .vram_free = 9 * GIB + 1 };
 	candidates.usage[GPU + 1] = (struct gpu_usage){ .vram_known = true, .vram_free = 10 * GIB };
@@ -603,10 +609,7 @@ FIXTURE_TEST(match_prefers_gpus_with_room_for_a_resume)
 	struct gpu_work work[TOPOLOGY_MAX_NODES] = { [GPU] = { .vram_needed = GIB, .vram_later = 10 * GIB } };
 
 	given("1", "3");
-	process.saved = saved;
-	process.machine = local;
-	memset(&candidates, 0, sizeof(candidates));
-	memset(&choices, 0, sizeof(choices));
+	begin_choices(&process);
 	match_need(&choices, saved, work, false);
 	process.work[GPU].vram_needed = GIB;
 	for (uint32_t i = 0; i < 3; i++)
@@ -640,10 +643,7 @@ FIXTURE_TEST(match_does_not_change_ids_that_are_kept_for_room_of_a_resume)
 	given("1", "1");
 	topology_free(local);
 	local = machine_of(0xa0, "2");
-	process.saved = saved;
-	process.machine = local;
-	memset(&candidates, 0, sizeof(candidates));
-	memset(&choices, 0, sizeof(choices));
+	begin_choices(&process);
 	match_need(&choices, saved, work, true);
 	process.work[GPU].vram_needed = GIB;
 	candidates.usage[GPU] = (struct gpu_usage){ .has_queues = true, .vram_known = true, .vram_free = 20 * GIB };
@@ -667,10 +667,7 @@ FIXTURE_TEST(match_prefers_room_for_a_resume_beside_gpus_that_another_process_of
 	struct gpu_work work[TOPOLOGY_MAX_NODES] = { [GPU] = one, [GPU + 1] = one };
 
 	given("2", "3");
-	process.saved = saved;
-	process.machine = local;
-	memset(&candidates, 0, sizeof(candidates));
-	memset(&choices, 0, sizeof(choices));
+	begin_choices(&process);
 	match_need(&choices, saved, work, false);
 	process.work[GPU].vram_needed = process.work[GPU + 1].vram_needed = GIB;
 	match_remember(&choices, &(struct match_pair){ .saved_minor = topology_minor(saved->nodes[GPU]), .actual_gpu_id = 0xb0 });
@@ -688,10 +685,7 @@ FIXTURE_TEST(match_asks_for_the_room_of_partitions_together)
 	struct match_process process = { .options = &options, .choices = &choices };
 
 	given("2 gfx_target_version=90402", "4 gfx_target_version=90402 location_id=0x100,0x101,0x200,0x201");
-	process.saved = saved;
-	process.machine = local;
-	memset(&candidates, 0, sizeof(candidates));
-	memset(&choices, 0, sizeof(choices));
+	begin_choices(&process);
 	for (uint32_t i = 0; i < 4; i++) {
 		if (i < 2)
 			process.work[GPU + i].vram_needed = 100 * GIB;
