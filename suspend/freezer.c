@@ -16,7 +16,8 @@
  *
  * Parents: a thread that is seized does not take part in the stop, so the parent of a process with several
  * threads finds no child stopped. That of a process with one thread does, and may stop itself for it, as su does: it is
- * continued in the end.
+ * continued in the end. Where SIGSTOP alone stops the process it stays stopped, too, until the resume: with itself it
+ * continues its child.
  *
  * Below a cgroup that others have frozen, a process can stay where it is (is_frozen_above()): that cgroup is frozen,
  * and SIGSTOP stays as well.
@@ -288,14 +289,16 @@ int freezer_stop_for_calls(struct batch *batch)
 	defer_signals(true);
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
+		/* Those above have been stopped since the suspend. */
+		bool by_signal = process->head.report.is_held_by_signal && !process->head.was_stopped;
 		pid_t above;
 
 		if (!is_changed(process))
 			continue;
 		/* Those above a process with one thread may stop themselves when it is. */
-		above = process->hold.nr == 1 ? process_parent(process->head.pid) : 0;
+		above = process->hold.nr == 1 || by_signal ? process_parent(process->head.pid) : 0;
 		for (; !err && above > 1; above = process_parent(above))
-			if (task_state(above) != 'T')
+			if (by_signal || task_state(above) != 'T')
 				err = array_add(batch->parents, batch->nr_parents, above);
 		if (!err)
 			err = stop_by_signal(process);
@@ -430,8 +433,13 @@ void freezer_end(struct batch *batch)
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
+	/* With itself, a parent such as su would continue what SIGSTOP alone holds. */
+	for (size_t i = 0; i < batch->nr; i++)
+		if (batch->processes[i].head.report.is_held_by_signal && batch->processes[i].head.is_stopped)
+			batch->nr_parents = 0;
 	for (size_t i = 0; i < batch->nr_parents; i++)
 		if (task_state(batch->parents[i]) == 'T')
 			kill(batch->parents[i], SIGCONT);
+	batch->nr_parents = 0;
 	defer_signals(false);
 }

@@ -81,7 +81,9 @@ static struct model {
 	bool has_closed_kfd; /* no_kfd, and what it has on GPUs is still there */
 	bool no_kfd, queues_stand, stopped, held, in_call, marked, memory_mapped;
 	bool alone[MAX_BOS];
-	bool is_parent_stopped, parent_looks;		 /* parent_looks: it stops itself when the process is stopped */
+	bool is_parent_stopped, parent_looks;		 /* parent_looks: it stops itself when the process is stopped, and
+							    continues it when it is continued */
+	bool is_parent_stopped_late; /* by others, while data are copied */
 	bool no_cgroups, has_own, is_in_own;		 /* has_own: the cgroup of its own is there */
 	bool is_seen_outside;
 	bool frozen[3], is_thawed_meanwhile;		 /* the cgroup above, the one that it was in, its own */
@@ -467,10 +469,13 @@ int __wrap_kill(pid_t pid, int signal)
 {
 	const char *why;
 
-	if (pid == PARENT)
+	if (pid == PARENT) {
+		bool passes_on = models->is_parent_stopped && models->parent_looks;
+
 		models->is_parent_stopped = false;
-	if (pid == PARENT)
+		models->stopped = models->stopped && !passes_on;
 		return 0;
+	}
 	if (pid < PID || pid >= PID + now->nr)
 		return __real_kill(pid, signal);
 	select_pid(pid);
@@ -984,6 +989,7 @@ int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const 
 		sleep(30);
 	POINT();
 	models[0].copies++;
+	models[0].is_parent_stopped |= models[0].is_parent_stopped_late;
 	for (size_t i = 0; i < nr_processes; i++)
 		copy(processes[i], true);
 	done();
@@ -1836,6 +1842,28 @@ TEST(a_parent_that_stops_with_its_child_goes_on)
 		complete(0);
 		assert_int_equal(model->is_parent_stopped, was_stopped);
 	}
+}
+
+TEST(a_parent_does_not_continue_what_sigstop_alone_holds)
+{
+	make_process();
+	model->parent_looks = model->no_cgroups = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->stopped);
+	complete(0);
+	assert_false(model->stopped);
+	assert_false(model->is_parent_stopped);
+}
+
+TEST(a_parent_that_others_stop_between_calls_stays_stopped)
+{
+	make_process();
+	model->is_parent_stopped_late = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	assert_true(model->is_parent_stopped);
+	complete(0);
+	assert_true(model->is_parent_stopped);
 }
 
 TEST(a_suspended_process_that_is_killed_leaves_nothing)
