@@ -261,15 +261,16 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 	return gpu->pages_fd == -ENOENT ? pages_missing(gpu) : gpu->pages_fd < 0 ? gpu->pages_fd : 1;
 }
 
-/* Whether a place is that of a GPU, which gets the first free one. */
+/* Whether a place is that of a GPU, which gets the place that asks first. */
 static bool is_place_of(struct pages_filling *filling, size_t place, uint32_t minor)
 {
-	for (size_t i = 0; i < place; i++)
+	for (size_t i = 0; i < filling->nr_gpus; i++)
 		if (filling->minors[i] == minor)
-			return false;
-	if (!filling->minors[place])
-		filling->minors[place] = minor;
-	return filling->minors[place] == minor;
+			return i == place;
+	if (filling->minors[place])
+		return false;
+	filling->minors[place] = minor;
+	return true;
 }
 
 /* The next one that is handed over on a GPU, or on any for a stream. NULL: none yet. */

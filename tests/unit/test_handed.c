@@ -145,8 +145,15 @@ int pages_open(const struct gpu_process *process, size_t device, enum pages_dire
 	return 1;
 }
 
+static atomic_int looks = -1; /* of the thread that fills, into what is handed over; -1: not counted */
+
+static void hand_over_between_looks(void);
+
+/* Called before each look, too. */
 void pages_close(struct content_gpu *gpu)
 {
+	if (atomic_load(&looks) >= 0)
+		hand_over_between_looks();
 	cleanup_close(&gpu->render_fd);
 	cleanup_close(&gpu->pages_fd);
 	free(gpu->bos);
@@ -305,6 +312,37 @@ TEST(all_processes_get_their_contents)
 			end();
 		}
 	settings.max_buffer_size_bytes = 0;
+}
+
+/* By the thread that fills, so that nothing else comes between. */
+static void hand_over_between_looks(void)
+{
+	int nr = atomic_exchange(&looks, -1) + 1;
+
+	if (nr == 2)
+		for (size_t i = 0; i < 2; i++)
+			assert_int_equal(pages_hand_over(filling, &tasks[i].process), 0);
+	if (nr == 4)
+		assert_int_equal(pages_hand_over(filling, &tasks[2].process), 0);
+	else
+		atomic_store(&looks, nr);
+}
+
+/* It was looked for on the first GPU when none was there yet; on the second when two were, both on that. */
+TEST(buffer_data_on_a_gpu_that_comes_late_are_filled)
+{
+	begin_tasks(&one_ring, 3, sizes, ARRAY_SIZE(sizes), false);
+	tasks[0].process.state.nr_devices = tasks[1].process.state.nr_devices = 1;
+	atomic_store(&looks, 0);
+	pages_filling_begin(filling);
+	for (int naps = 0; naps < 20000 && atomic_load(&looks) >= 0; naps++)
+		usleep(1000);
+	assert_int_equal(looks, -1);
+	assert_int_equal(pages_filling_end(filling), 0);
+	assert_true(fixture_gpus_same(&tasks[0].saved[0], &tasks[0].target[0]));
+	assert_true(fixture_gpus_same(&tasks[1].saved[0], &tasks[1].target[0]));
+	assert_restored(&tasks[2]);
+	end();
 }
 
 TEST(a_stream_is_read_in_the_end_one_file_after_the_other)
