@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -374,61 +373,4 @@ uint64_t kernel_time_in(uint64_t ns, int64_t offset)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)(t.tv_sec * 1000000000 + t.tv_nsec - offset) + ns;
-}
-
-/* ---- messages with files ---- */
-
-union control {
-	char bytes[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
-	struct cmsghdr align;
-};
-
-int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags)
-{
-	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union control control = { .bytes = { 0 } };
-	ssize_t n;
-
-	if (nr_fds) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
-		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, nr_fds * sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? errno_or_eio() : 0;
-}
-
-ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
-			bool *ret_cut)
-{
-	struct iovec iov = { .iov_base = data, .iov_len = len };
-	union control control;
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	const struct cmsghdr *c;
-	ssize_t n;
-
-	*ret_nr = 0;
-	do
-		n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n ? errno_or_eio() : 0;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		*ret_nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(c), *ret_nr * sizeof(int));
-	}
-	*ret_cut = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
-	return n;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every folder needs and libc does not have: the log, failures, ownership, arrays and numbers, files, ioctls, time,
- * messages with files.
+ * What every folder needs and libc does not have: the log, failures, ownership, arrays and numbers, files, ioctls, time.
  *
  * Every folder includes this, and nothing here calls into another: host/criu.c gives criu's log function to
  * plugin_log_to().
@@ -72,7 +71,7 @@ unsigned int plugin_error_lines(void);
 /*
  * The law for errors. A function that fails calls fail() and returns -errno at once, unless its header says "no message".
  * The first cause has the words: what is failed after it changes nothing. Whoever ends the call shows the text: the
- * plugin's hooks, the worker's verdict, amdgpu-checkpoint. Whoever tries something and goes on calls fail_clear(). Each thread
+ * plugin's hooks, amdgpu-checkpoint. Whoever tries something and goes on calls fail_clear(). Each thread
  * has its own text; the one that joins it takes the text over. pr_err() is for what is no failure of the call, such as
  * lines in front of a verdict, and for what fails in a clean-up.
  */
@@ -304,20 +303,5 @@ double monotonic_seconds(void);
 int64_t monotonic_offset_ns(void);
 /* The kernel's own time in @ns from now. @offset: of monotonic_offset_ns(). */
 uint64_t kernel_time_in(uint64_t ns, int64_t offset);
-
-/* ---- messages with files ---- */
-
-/* Files in one message of a socket; the kernel takes 253. */
-#define MESSAGE_FDS_MAX 128
-
-/* Sends a message with @nr_fds files, MESSAGE_FDS_MAX at most; @flags of sendmsg(). 0 or -errno. No message. */
-int message_send(int sock, const void *data, size_t len, const int *fds, size_t nr_fds, int flags);
-
-/*
- * Receives one; @flags of recvmsg(). The files are the caller's, close-on-exec; *ret_nr: how many, fewer than sent
- * when this process may not have more. *ret_cut: something did not fit. The bytes, 0 at the end, or -errno.
- */
-ssize_t message_receive(int sock, void *data, size_t len, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr,
-			bool *ret_cut);
 
 #endif

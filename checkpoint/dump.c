@@ -316,23 +316,57 @@ static int checkpoint_when_idle(struct dump *dump)
 
 /* ---- the state of a process, taken ---- */
 
+/* The place of a file's GPU in @nodes, or -EOPNOTSUPP after fail(). */
+static int find_node(const struct topology *nodes, const struct task_file *file)
+{
+	int node = topology_find_minor(nodes, file->minor);
+
+	if (node >= 0)
+		return node;
+	return fail(-EOPNOTSUPP, "pid %d: renderD%u is not of a GPU that /dev/kfd shows", file->pid, file->minor);
+}
+
+/* Whether all GPUs of which a task has opened files are among @nodes. */
+static bool has_all_gpus(const struct topology *nodes, const struct task_files *files, pid_t pid)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].pid == pid && topology_find_minor(nodes, files->files[i].minor) < 0)
+			return false;
+	return true;
+}
+
 /*
- * The GPUs that the restore has to find for a task without /dev/kfd: where one has them all, those of another process, with
- * what its queues need of them, so that both get the same ones.
+ * The GPUs that the restore has to find for a task without /dev/kfd, which knows no gpu ids: those of a process that has them
+ * all, by its ids and with what its queues need of them, so that both get the same ones; else those whose render nodes the
+ * task has opened.
  */
 static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *state, struct topology **ret)
 {
+	const struct topology *machine = dump->machine;
 	const struct kfd_state *lender = NULL;
-	int err;
 
 	for (size_t i = 0; !lender && i < dump->nr_processes; i++) {
 		const struct gpu_process *process = dump->processes[i];
 
-		if (process->nodes && saved_nodes_have(process->nodes, &dump->files, pid))
+		if (process->nodes && has_all_gpus(process->nodes, &dump->files, pid))
 			lender = &process->state;
 	}
-	err = saved_nodes_find_devices(dump->machine, &dump->files, pid, lender, state);
-	return err ? err : kfd_state_nodes(dump->machine, pid, lender ? lender : state, ret);
+	state->devices = calloc(machine->nr_nodes + 1, sizeof(*state->devices));
+	if (!state->devices)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < machine->nr_nodes; i++) {
+		const struct topology_node *node = machine->nodes[i];
+		uint32_t id = topology_gpu_id(node), known_as = id;
+
+		if (!id || (lender ? kfd_state_user_id(lender, id, &known_as) :
+				     !task_files_has(&dump->files, pid, topology_minor(node))))
+			continue;
+		state->devices[state->nr_devices++] = (struct kfd_criu_device_bucket){
+			.user_gpu_id = known_as,
+			.actual_gpu_id = id,
+		};
+	}
+	return kfd_state_nodes(machine, pid, lender ? lender : state, ret);
 }
 
 /* Its state is what the survey finds in its files. Jobs and contexts have left something that nothing lists. */
@@ -345,7 +379,7 @@ static int render_take(struct dump *dump, struct gpu_process *process)
 	for (size_t i = 0; !err && i < dump->files.count; i++) {
 		const struct task_file *file = &dump->files.files[i];
 
-		if (file->pid == pid && saved_nodes_find(process->nodes, file) < 0)
+		if (file->pid == pid && find_node(process->nodes, file) < 0)
 			return -EOPNOTSUPP;
 		err = file->pid == pid ? refuse_used_file(file, true) : 0;
 	}
@@ -570,7 +604,7 @@ static int dump_process(struct dump *dump, struct gpu_process *process, int id)
 /* @image: what the file is and holds; gets the rest. @nodes: of its process. */
 static int describe_render_file(const struct task_file *file, struct topology *nodes, struct render_image *image)
 {
-	int node = saved_nodes_find(nodes, file);
+	int node = find_node(nodes, file);
 	int err = node < 0 ? node : ask_flags(file, &image->flags);
 
 	if (err)
@@ -585,14 +619,9 @@ static int describe_render_file(const struct task_file *file, struct topology *n
 	return 0;
 }
 
-static struct render_image render_image_of(const struct dump *dump, const struct task_file *file)
-{
-	return share_describe_file(dump->survey, (size_t)(file - dump->files.files));
-}
-
 static int dump_render_node(const struct dump *dump, const struct task_file *file, const struct gpu_process *process, int id)
 {
-	struct render_image image = render_image_of(dump, file);
+	struct render_image image = share_describe_file(dump->survey, file);
 	int err = describe_render_file(file, process->nodes, &image);
 
 	return err ? err : render_image_write(id, &image);
@@ -692,7 +721,7 @@ int dump_try(const struct settings *settings, double *ret_seconds)
 		if (!file->minor)
 			continue;
 		if (process)
-			image = render_image_of(dump, file);
+			image = share_describe_file(dump->survey, file);
 		err = process ? describe_render_file(file, process->nodes, &image) : refuse_used_file(file, false);
 	}
 	*ret_seconds = dump && dump->nr_processes ? monotonic_seconds() - dump->stopped_at : 0;

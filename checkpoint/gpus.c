@@ -264,7 +264,7 @@ static int find_gpus(struct gpus *gpus, const struct restore *restore, const str
 {
 	_cleanup_free_ struct gpu_search *search = calloc(1, sizeof(*search));
 	_cleanup_close_ int sysfs = mount_private("sysfs"), claims = -1;
-	struct match_map *map = NULL;
+	_cleanup_free_ struct match_map *map = NULL;
 	int err;
 
 	if (!search)
@@ -296,10 +296,7 @@ static int find_gpus(struct gpus *gpus, const struct restore *restore, const str
 	cleanup_close(&claims);
 	claims = -1;
 	pthread_mutex_unlock(&restore->shared->lock);
-	if (!err)
-		err = take_gpus(gpus, search, map);
-	match_map_free(map);
-	return err;
+	return err ? err : take_gpus(gpus, search, map);
 }
 
 int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,

@@ -245,21 +245,6 @@ void precheck_wait(bool certain);
 int precheck_images(const struct topology *machine, const struct settings *settings, const struct suspend_restore *suspended,
 		    struct shared *shared, bool certain, struct topology **largest);
 
-/* ---- the nodes of a dumped process as they go into its images: the machine's CPUs, and the GPUs that it has ---- */
-
-/*
- * Gives the state of a task without /dev/kfd its devices: those of @lender, or where that is NULL the GPUs whose render
- * nodes the task has opened. 0 or -ENOMEM.
- */
-int saved_nodes_find_devices(const struct topology *machine, const struct task_files *files, pid_t pid,
-			     const struct kfd_state *lender, struct kfd_state *state);
-
-/* Whether all GPUs of which the task has opened files are among @nodes. */
-bool saved_nodes_have(const struct topology *nodes, const struct task_files *files, pid_t pid);
-
-/* The place of a file's GPU in @nodes, or -EOPNOTSUPP after fail(). */
-int saved_nodes_find(const struct topology *nodes, const struct task_file *file);
-
 /* ---- what a dump refuses, since it could not be restored. All functions: 0, or -errno after fail() ---- */
 
 /*

@@ -20,7 +20,7 @@
 void precheck_wait(bool certain)
 {
 	_cleanup_close_ int sysfs = open("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t ended = certain || kfd_image_next(-1) >= 0 ? usage_count_ended(sysfs) : 0;
+	size_t ended = certain || image_next(IMAGE_KFD, -1) >= 0 ? usage_count_ended(sysfs) : 0;
 	unsigned int i = 0;
 
 	for (; ended && i < WAIT_ATTEMPTS; i++) {
@@ -55,7 +55,7 @@ static int has_chance_of_image(const struct gpu_process *image, const struct top
 {
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
 	struct match_options own = *options;
-	struct match_map *map = NULL;
+	_cleanup_free_ struct match_map *map = NULL;
 	int err;
 
 	/* The others may be of other images. */
@@ -65,7 +65,6 @@ static int has_chance_of_image(const struct gpu_process *image, const struct top
 		if (topology_find_ref(image->nodes, &options->pairs[i].saved) != -ENODEV)
 			pairs[own.nr_pairs++] = options->pairs[i];
 	err = topology_count_gpus(image->nodes) ? match_devices(image->nodes, machine, &own, &map) : 1;
-	match_map_free(map);
 	return err == -ENODEV || err == -EINVAL || err == 1 ? err : 0;
 }
 
@@ -74,7 +73,7 @@ static int check_pairs(const struct topology *largest, const struct topology *ma
 		       const struct match_choices *choices)
 {
 	struct match_options one = *options;
-	struct match_map *map = NULL;
+	_cleanup_free_ struct match_map *map = NULL;
 
 	one.nr_pairs = 1;
 	for (unsigned int i = 0; i < options->nr_pairs; i++) {
@@ -92,7 +91,7 @@ int precheck_images(const struct topology *machine, const struct settings *setti
 	bool has_chance = false, all_are_read = true;
 	int refused = 0;
 
-	for (int id = kfd_image_next(-1); id >= 0; id = kfd_image_next(id)) {
+	for (int id = image_next(IMAGE_KFD, -1); id >= 0; id = image_next(IMAGE_KFD, id)) {
 		struct gpu_work work[TOPOLOGY_MAX_NODES];
 		struct gpu_process *image = NULL;
 		int err;

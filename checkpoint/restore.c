@@ -136,23 +136,6 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
 	return err ? err : mes_recreate(restore->resume_fd, pid, &shared->queues[task->first_queue], task->nr_queues);
 }
 
-static int resume_task(struct restore *restore, pid_t pid, const struct shared_task *task)
-{
-	struct shared *shared = restore->shared;
-	int err = finish_restore(restore);
-
-	if (!err && task->has_kfd)
-		err = let_queues_run(restore, pid, task);
-	if (!err)
-		err = suspend_restore_finish(restore->suspended, pid, restore->machine);
-	if (err || ++restore->nr_resumed < shared->nr_tasks)
-		return err;
-	pages_log_tally(pages_filling_tally(restore->filling), "restored", restore->nr_resumed, "tasks waited",
-			restore->waited_seconds);
-	/* All queues are there. What criu keeps would stay until it ends: claims, and memory that the tasks free. */
-	return criu_let_go();
-}
-
 /*
  * Without an inventory this is asked of processes that have nothing to do with GPUs. They must not reach the kernel:
  * for a process that has the KFD open and no address space on a GPU, RESUME follows a NULL pointer.
@@ -160,13 +143,24 @@ static int resume_task(struct restore *restore, pid_t pid, const struct shared_t
 int restore_resume(struct restore *restore, pid_t pid)
 {
 	const struct shared_task *task;
-	int err, r = shared_find_task(restore->shared, pid, &task);
+	int r = shared_find_task(restore->shared, pid, &task), err = r < 0 ? r : 0;
 
 	if (!r && suspend_restore_has(restore->suspended, task_own_pid(pid)))
 		return suspend_restore_finish(restore->suspended, pid, restore->machine);
 	if (!r)
 		return -ESRCH;
-	err = r < 0 ? r : resume_task(restore, pid, task);
+	if (!err)
+		err = finish_restore(restore);
+	if (!err && task->has_kfd)
+		err = let_queues_run(restore, pid, task);
+	if (!err)
+		err = suspend_restore_finish(restore->suspended, pid, restore->machine);
+	if (!err && ++restore->nr_resumed >= restore->shared->nr_tasks) {
+		pages_log_tally(pages_filling_tally(restore->filling), "restored", restore->nr_resumed, "tasks waited",
+				restore->waited_seconds);
+		/* All queues are there. What criu keeps would stay until it ends: claims, and memory that the tasks free. */
+		err = criu_let_go();
+	}
 	/* That would say that it has no GPU state. */
 	return err == -ESRCH ? -EIO : err;
 }

@@ -323,10 +323,10 @@ static int kfd_file(struct restored_task *task, int id)
  */
 static int restore_image_before_its_file(struct restored_task *task)
 {
-	int err = 0, id = task->image || task->looked_for_image ? -1 : kfd_image_next(-1);
+	int err = 0, id = task->image || task->looked_for_image ? -1 : image_next(IMAGE_KFD, -1);
 
 	task->looked_for_image = true;
-	for (; !err && !task->image && id >= 0; id = kfd_image_next(id)) {
+	for (; !err && !task->image && id >= 0; id = image_next(IMAGE_KFD, id)) {
 		struct gpu_process *image = NULL;
 
 		err = kfd_image_read(id, &image);

@@ -11,40 +11,63 @@
 #include "amdgpu_plugin_util.h"
 #include "host/criu.h"
 
+union control {
+	char bytes[CMSG_SPACE(BUNDLE_MAX * sizeof(int))];
+	struct cmsghdr head;
+};
+
 int bundle_new(const int *fds, size_t nr)
 {
+	union control control = {
+		.head = { .cmsg_len = CMSG_LEN(nr * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS },
+	};
+	struct iovec iov = { .iov_base = &(char){ 0 }, .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(nr * sizeof(int)),
+	};
 	_cleanup_close_ int from = -1, to = -1;
-	int ends[2], err;
+	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
 		return -errno;
 	from = ends[0];
 	to = ends[1];
-	err = message_send(from, "", 1, fds, nr, 0);
-	return err ? err : steal_fd(&to);
+	memcpy(CMSG_DATA(&control.head), fds, nr * sizeof(int));
+	while (sendmsg(from, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return errno_or_eio();
+	return steal_fd(&to);
 }
 
-static int receive(int bundle, int flags, int fds[MESSAGE_FDS_MAX], size_t *ret_nr)
+static int receive(int bundle, int flags, int fds[BUNDLE_MAX], size_t *ret_nr)
 {
-	bool cut = false;
-	char byte;
-	ssize_t n = message_receive(bundle, &byte, 1, flags, fds, ret_nr, &cut);
+	union control control;
+	struct iovec iov = { .iov_base = &(char){ 0 }, .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	const struct cmsghdr *head;
 
-	return n < 0 ? (int)n : 0;
+	*ret_nr = 0;
+	while (recvmsg(bundle, &msg, flags | MSG_CMSG_CLOEXEC) < 0)
+		if (errno != EINTR)
+			return errno_or_eio();
+	head = CMSG_FIRSTHDR(&msg);
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+		*ret_nr = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(head), *ret_nr * sizeof(int));
+	}
+	return 0;
 }
 
 int bundle_open(int bundle, int ret[BUNDLE_MAX], size_t *ret_nr)
 {
-	int fds[MESSAGE_FDS_MAX], err = receive(bundle, MSG_PEEK, fds, ret_nr);
-
-	if (!err)
-		memcpy(ret, fds, *ret_nr * sizeof(*ret));
-	return err;
+	return receive(bundle, MSG_PEEK, ret, ret_nr);
 }
 
 int bundle_empty(int bundle)
 {
-	int fds[MESSAGE_FDS_MAX];
+	int fds[BUNDLE_MAX];
 	size_t nr = 0;
 	int err = receive(bundle, 0, fds, &nr);
 

@@ -33,11 +33,6 @@ int image_next(enum image_kind kind, int after)
 	return next;
 }
 
-int kfd_image_next(int after)
-{
-	return image_next(IMAGE_KFD, after);
-}
-
 void image_remove_all(void)
 {
 	_cleanup_closedir_ DIR *entries = open_image_dir();

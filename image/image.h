@@ -181,9 +181,7 @@ int dmabuf_image_read(int id, struct dmabuf_image *ret);
 int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 
-/* The lowest id above @after for which the image directory has the state of a KFD process; -1: none, or a stream. */
-int kfd_image_next(int after);
-/* The same of images of a kind. */
+/* The lowest id above @after for which the image directory has an image of this kind; -1: none, or a stream. */
 int image_next(enum image_kind kind, int after);
 
 /*

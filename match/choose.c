@@ -86,7 +86,7 @@ static void wait_for_room(const struct match_process *process, const struct matc
 	const struct topology *machine = process->machine;
 	struct gpu_usage queues[TOPOLOGY_MAX_NODES];
 	struct match_options without_room = *options;
-	struct match_map *map = NULL;
+	_cleanup_free_ struct match_map *map = NULL;
 
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		queues[i] = (struct gpu_usage){ .has_queues = usage[i].has_queues };
@@ -106,7 +106,6 @@ static void wait_for_room(const struct match_process *process, const struct matc
 		if (usage[local].vram_known && needed > usage[local].vram_free)
 			process->wait_for_room(process->arg, local, needed);
 	}
-	match_map_free(map);
 }
 
 static int choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
@@ -179,7 +178,7 @@ static int choose_beside_larger(const struct match_process *process, struct matc
 {
 	struct match_choices choices = *process->choices;
 	struct match_process follower = *process, larger = *process;
-	struct match_map *map = NULL;
+	_cleanup_free_ struct match_map *map = NULL;
 	bool is_part = process->largest && topology_count_gpus(process->saved) < topology_count_gpus(process->largest);
 
 	for (unsigned int i = 0; is_part && i < process->saved->nr_nodes; i++)
@@ -195,7 +194,6 @@ static int choose_beside_larger(const struct match_process *process, struct matc
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
 		if (topology_find_minor(process->saved, map->pairs[i].saved_minor) >= 0)
 			match_remember(&choices, &map->pairs[i]);
-	match_map_free(map);
 	follower.choices = &choices;
 	if (!choose(&follower, candidates, ret))
 		return 0;

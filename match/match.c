@@ -143,8 +143,3 @@ int match_devices(const struct topology *saved, const struct topology *local, co
 	free(m->serves);
 	return err;
 }
-
-void match_map_free(struct match_map *map)
-{
-	free(map);
-}

@@ -71,12 +71,10 @@ struct match_map {
 };
 
 /*
- * Finds the map from the GPUs of "saved" (nodes with a gpu id) to the GPUs of
- * "local".
+ * Finds the map from the GPUs of "saved" (nodes with a gpu id) to the GPUs of "local".
  *
- * Returns 0 and a map that the caller frees with match_map_free(); without GPUs
- * in "saved" it is empty. -ENODEV: no map keeps the rules; -EINVAL: the user
- * names a GPU that is not there; -E2BIG: undecided within the limit; -ENOMEM.
+ * Returns 0 and a map in heap memory of the caller; without GPUs in "saved" it is empty. -ENODEV: no map keeps the rules;
+ * -EINVAL: the user names a GPU that is not there; -E2BIG: undecided within the limit; -ENOMEM.
  */
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
 		  struct match_map **ret);
@@ -140,8 +138,5 @@ int match_choose(const struct match_process *process, struct match_candidates *c
 
 /* Name of the setting that switches a check off, e.g. "KFD_NUMA_CHECK". */
 const char *match_check_name(enum match_check check);
-
-/* Accepts NULL. */
-void match_map_free(struct match_map *map);
 
 #endif

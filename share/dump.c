@@ -121,7 +121,9 @@ bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image 
 	return true;
 }
 
-struct render_image share_describe_file(const struct survey *survey, size_t file)
+struct render_image share_describe_file(const struct survey *survey, const struct task_file *file)
 {
-	return (struct render_image){ .without_kfd_vm = survey->without_kfd_vm[file], .objects = survey->objects[file] };
+	size_t i = (size_t)(file - survey->request->files->files);
+
+	return (struct render_image){ .without_kfd_vm = survey->without_kfd_vm[i], .objects = survey->objects[i] };
 }

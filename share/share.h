@@ -51,8 +51,8 @@ int share_dump_collect(const struct share_request *request, struct survey **ret)
 int share_dump_decide(struct survey *survey);
 void share_dump_done(struct survey *survey);
 
-/* The image of a file of request->files, by its place there: without_kfd_vm, and objects, which are borrowed. */
-struct render_image share_describe_file(const struct survey *survey, size_t file);
+/* The image of a file of request->files: without_kfd_vm, and objects, which are borrowed. */
+struct render_image share_describe_file(const struct survey *survey, const struct task_file *file);
 
 /* Whether an open file of a task is the dma-buf of a buffer that is restored: its number, and nr_sharers. */
 bool share_find_dmabuf(const struct survey *survey, int fd, struct dmabuf_image *ret);

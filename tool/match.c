@@ -150,7 +150,7 @@ static void match_file(struct run *run, const struct image_file *file, const str
 	print_text("%s", err ? "\n" : "");
 	print_end();
 	fail_clear();
-	match_map_free(map);
+	free(map);
 }
 
 static void match_all(struct run *run)

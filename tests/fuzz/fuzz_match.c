@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_map(image->nodes, map);
 		}
 	}
-	match_map_free(map);
+	free(map);
 	gpu_process_free(image);
 	fuzz_errors();
 	return 0;

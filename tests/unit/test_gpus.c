@@ -98,8 +98,9 @@ static struct topology *images[NR_IMAGES]; /* of the directory, by id; NULL: can
 static struct kfd_state image_states[NR_IMAGES];
 static int nr_images;
 
-int kfd_image_next(int after)
+int image_next(enum image_kind kind, int after)
 {
+	assert_int_equal(kind, IMAGE_KFD);
 	return after + 1 < nr_images ? after + 1 : -1;
 }
 

@@ -35,7 +35,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	match_map_free(map);
+	free(map);
 	topology_free(saved);
 	topology_free(local);
 	return 0;
@@ -45,7 +45,7 @@ static int teardown(void **state)
 
 static int match(void)
 {
-	match_map_free(steal_ptr(map));
+	free(steal_ptr(map));
 	fail_clear();
 	must(topology_finish(saved));
 	must(topology_finish(local));
@@ -524,7 +524,7 @@ static void eight_gpus(const char *done, const char *others, uint64_t others_fre
 
 static int choose(const struct match_process *process)
 {
-	match_map_free(steal_ptr(map));
+	free(steal_ptr(map));
 	fail_clear();
 	return match_choose(process, &candidates, &map);
 }

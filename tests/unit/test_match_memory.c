@@ -66,7 +66,7 @@ static int run_match(void)
 		assert_int_equal(m->nr_pairs, topology_count_gpus(saved));
 	else
 		assert_int_equal(fail_text()[0] != '\0', r != -ENOMEM);
-	match_map_free(m);
+	free(m);
 	return r;
 }
 

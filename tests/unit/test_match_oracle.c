@@ -429,7 +429,7 @@ static void compare(const struct test_case *c, uint64_t round, unsigned int *nr_
 		fail_msg("round %" PRIu64 ": the map does not keep the rules", round);
 	*nr_found += !err;
 	fail_clear();
-	match_map_free(map);
+	free(map);
 }
 
 TEST(match_agrees_with_brute_force)

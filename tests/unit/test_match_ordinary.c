@@ -394,7 +394,7 @@ static void check_busy(const struct ordinary_case *c, const struct match_map *ma
 		fail_clear();
 		return;
 	}
-	match_map_free(other);
+	free(other);
 	for (unsigned int i = 0; i < map->nr_pairs; i++)
 		if (c->usage[map->pairs[i].local].has_queues)
 			fail_msg("%s: a busy GPU is taken, and idle ones would do", name);
@@ -420,7 +420,7 @@ static void check_change(const char *machine, const struct description *d, const
 		check_busy(&c, map, name);
 	if ((change->damage == ONE_WEAKER || change->damage == ONE_FEWER) && !err)
 		fail_msg("%s: has a map", name);
-	match_map_free(map);
+	free(map);
 	ordinary_done(&c);
 }
 
