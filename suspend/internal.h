@@ -208,13 +208,6 @@ struct thawed {
 	int watch; /* cgroup_watch(); -errno */
 };
 
-/* In which state suspend_resume(), suspend_unlock() and suspend_restore() leave processes. */
-enum resume_to {
-	RESUME_TO_RUN,
-	RESUME_FROM_LOCK, /* those that are suspended are refused */
-	RESUME_TO_LOCK,
-};
-
 /* The processes that one command suspends or resumes together. */
 struct batch {
 	struct process *processes;

@@ -614,33 +614,16 @@ static int resume_once(const struct suspend_target *target, enum resume_to to, d
 }
 
 /* A process that is killed meanwhile does not keep the others from being resumed. */
-static int resume(const struct suspend_target *target, enum resume_to to, unsigned int wait_seconds,
-		const struct settings *settings, struct suspend_result *ret)
+int suspend_resume(const struct suspend_target *target, enum resume_to to, unsigned int wait_seconds,
+		   const struct settings *settings, struct suspend_result *ret)
 {
 	double wait_until = monotonic_seconds() + wait_seconds;
-	bool again = false;
-	int err = resume_once(target, to, wait_until, settings, ret, &again);
+	bool again;
+	int err;
 
-	while (again) {
+	do {
 		fail_clear();
 		err = resume_once(target, to, wait_until, settings, ret, &again);
-	}
+	} while (again);
 	return err;
-}
-
-int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		   struct suspend_result *ret)
-{
-	return resume(target, RESUME_TO_RUN, wait_seconds, settings, ret);
-}
-
-int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
-{
-	return resume(target, RESUME_FROM_LOCK, 0, settings, ret);
-}
-
-int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		    struct suspend_result *ret)
-{
-	return resume(target, RESUME_TO_LOCK, wait_seconds, settings, ret);
 }

@@ -439,8 +439,7 @@ static int read_and_plan(struct batch *batch, const struct task_files *files)
 	return err ? err : plan_all(batch, &request);
 }
 
-static int prepare(struct batch *batch, const struct suspend_target *target, const char *dir, bool are_locked,
-		   struct suspend_times *times)
+static int prepare(struct batch *batch, const struct suspend_target *target, const char *dir, struct suspend_times *times)
 {
 	_cleanup_(task_files_done) struct task_files files = { 0 };
 	_cleanup_free_ uint32_t *losses = NULL;
@@ -451,7 +450,7 @@ static int prepare(struct batch *batch, const struct suspend_target *target, con
 	if (!err)
 		err = datadir_make_run();
 	if (!err)
-		err = are_locked ? seize_all_locked(batch, target, &datadir) : stop_all(batch, target, &datadir);
+		err = target->are_locked ? seize_all_locked(batch, target, &datadir) : stop_all(batch, target, &datadir);
 	if (!err)
 		err = datadir_make(&datadir, &fd);
 	if (!err)
@@ -460,7 +459,7 @@ static int prepare(struct batch *batch, const struct suspend_target *target, con
 		err = losses_note(&files, &losses);
 	if (!err)
 		err = read_and_plan(batch, &files);
-	if (!err && !are_locked)
+	if (!err && !target->are_locked)
 		err = try_calls(batch);
 	times->stopped = monotonic_seconds() - batch->began;
 	if (!err)
@@ -471,8 +470,8 @@ static int prepare(struct batch *batch, const struct suspend_target *target, con
 	return err;
 }
 
-static int suspend_all(const struct suspend_target *target, const char *dir, bool are_locked,
-		       const struct settings *settings, struct suspend_result *ret)
+int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
+		      struct suspend_result *ret)
 {
 	_cleanup_(batch_end) struct batch batch = batch_begin(settings);
 	int err;
@@ -481,7 +480,7 @@ static int suspend_all(const struct suspend_target *target, const char *dir, boo
 	suspend_clean();
 	err = batch_read_machine(&batch);
 	if (!err)
-		err = prepare(&batch, target, dir, are_locked, &ret->times);
+		err = prepare(&batch, target, dir, &ret->times);
 	/* From here on memory is freed. Others may use it when a resume wants it: no time-out ends that. */
 	alarm(0);
 	for (size_t i = 0; !err && i < batch.nr; i++) {
@@ -489,22 +488,16 @@ static int suspend_all(const struct suspend_target *target, const char *dir, boo
 		err = record_set(&batch.processes[i], PHASE_CHANGING);
 	}
 	if (err) {
-		if (are_locked)
+		if (target->are_locked)
 			stay_locked(&batch);
 		else
 			release_all(&batch);
 		return err;
 	}
 	err = free_all(&batch);
-	ret->is_half = are_locked && err;
+	ret->is_half = target->are_locked && err;
 	ret->times.done = monotonic_seconds() - batch.began;
 	return err ? err : batch_report(&batch, ret);
-}
-
-int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
-		      struct suspend_result *ret)
-{
-	return suspend_all(target, dir, false, settings, ret);
 }
 
 int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
@@ -535,10 +528,4 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
 		release_all(&batch);
 	ret->times.done = monotonic_seconds() - batch.began;
 	return err ? err : batch_report(&batch, ret);
-}
-
-int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
-		       struct suspend_result *ret)
-{
-	return suspend_all(target, dir, true, settings, ret);
 }

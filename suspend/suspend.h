@@ -39,7 +39,8 @@ struct suspend_target {
 	/* Of suspend_processes(): the cgroup whose freeze is the reason, noted with the processes; NULL: none. */
 	const char *follows;
 	bool by_stop; /* the reason is that a signal has stopped them, in that cgroup */
-	/* Of suspend_processes() and its like: SIGALRM ends a caller that has freed nothing by then; 0: never. */
+	bool are_locked; /* of suspend_processes() */
+	/* Of suspend_processes() and suspend_lock(): SIGALRM ends a caller that has freed nothing by then; 0: never. */
 	unsigned int timeout_seconds;
 	/* Of suspend_new_id(). Of suspend_processes(): its own; of suspend_resume(): all processes of that suspend, and no
 	 * others. */
@@ -67,7 +68,7 @@ struct suspend_result {
 	struct suspend_report *reports; /* heap memory of the caller */
 	size_t nr;
 	struct suspend_times times;
-	bool is_half; /* suspend_checkpoint() has failed when memory of some was freed */
+	bool is_half; /* locked processes: it has failed when memory of some was freed */
 };
 
 /* A number that no other suspend has. */
@@ -77,37 +78,32 @@ uint64_t suspend_new_id(void);
  * Suspends processes together: no queue of any runs when the first byte is copied, and all is copied before the first
  * byte is freed. A process without /dev/kfd is only stopped. All are suspended, or none: after an error
  * suspend_resume() with the same id lets those run that have changed. @dir: for the data, NULL: memory.
+ *
+ * Locked processes (@target->are_locked) are locked as before after an error, or death of the caller; if result.is_half,
+ * only RESUME_TO_LOCK makes them so.
  */
 int suspend_processes(const struct suspend_target *target, const char *dir, const struct settings *settings,
 		      struct suspend_result *ret);
 
 /*
- * Resumes those of the processes that have a record, also where suspend_processes() or suspend_resume() was
- * interrupted; then the others of the same suspend are resumed, too. -ENOENT, without a message: none has a record.
- * @wait_seconds: so long it waits for memory that others use. -ENOMEM: too little is free, they stay as they were.
- */
-int suspend_resume(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		   struct suspend_result *ret);
-
-/*
- * The four phases of suspend_processes() and suspend_resume(), for callers that lock all processes of several machines
- * before any is copied. All processes or none.
- *
- * A locked process has all its memory; its queues are stopped, and it is frozen as a suspended one is.
+ * Stops the processes and their queues, for callers that stop those of several machines before any is copied. All
+ * processes or none. A locked process has all its memory, and is frozen as a suspended one is.
  */
 int suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
+
+enum resume_to {
+	RESUME_TO_RUN,
+	RESUME_TO_LOCK,	  /* the memory of suspended processes is there again, and they are locked */
+	RESUME_FROM_LOCK, /* locked processes run; those that are suspended are refused */
+};
+
 /*
- * Suspends locked processes. After an error, or death of the caller, they are locked as before; if result.is_half, only
- * suspend_restore() makes them so. @target->id: a new one, for the directory.
+ * Resumes those of the processes that have a record, also where any of these functions was interrupted; then the others
+ * of the same suspend are resumed, too. -ENOENT, without a message: none has a record.
+ * @wait_seconds: so long it waits for memory that others use. -ENOMEM: too little is free, they stay as they were.
  */
-int suspend_checkpoint(const struct suspend_target *target, const char *dir, const struct settings *settings,
-		       struct suspend_result *ret);
-/* Restores the memory of suspended processes, which are locked then; also where suspend_checkpoint() was
- * interrupted. */
-int suspend_restore(const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-		    struct suspend_result *ret);
-/* Lets locked processes run, also those of an interrupted suspend_lock(); refuses one that is suspended. */
-int suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
+int suspend_resume(const struct suspend_target *target, enum resume_to to, unsigned int wait_seconds,
+		   const struct settings *settings, struct suspend_result *ret);
 
 /* Begins to wait, if it does not yet; waits no longer. */
 void suspend_waiter_join(struct suspend_waiter *waiter);

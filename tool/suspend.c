@@ -148,20 +148,17 @@ static int status_of(const struct suspend_result *result, enum suspend_verb verb
 
 static int do_verb(const struct suspend_work *work, const struct settings *settings, struct suspend_result *ret)
 {
-	switch (work->verb) {
-	case SUSPEND:
-		return suspend_processes(&work->target, work->dir, settings, ret);
-	case LOCK:
-		return suspend_lock(&work->target, settings, ret);
-	case CHECKPOINT:
-		return suspend_checkpoint(&work->target, work->dir, settings, ret);
-	case RESTORE:
-		return suspend_restore(&work->target, work->wait_seconds, settings, ret);
-	case UNLOCK:
-		return suspend_unlock(&work->target, settings, ret);
-	default:
-		return suspend_resume(&work->target, work->wait_seconds, settings, ret);
-	}
+	static const enum resume_to to[] = {
+		[RESUME] = RESUME_TO_RUN, [RESTORE] = RESUME_TO_LOCK, [UNLOCK] = RESUME_FROM_LOCK,
+	};
+	struct suspend_target target = work->target;
+
+	target.are_locked = work->verb == CHECKPOINT;
+	if (work->verb == LOCK)
+		return suspend_lock(&target, settings, ret);
+	if (work->verb == SUSPEND || work->verb == CHECKPOINT)
+		return suspend_processes(&target, work->dir, settings, ret);
+	return suspend_resume(&target, to[work->verb], work->wait_seconds, settings, ret);
 }
 
 /*

@@ -11,7 +11,7 @@ $(BUILD)/unit-asan/o/tool/%.o: UNIT_CFLAGS += -DMEMORY_MAX=RLIM_INFINITY $(TOOL_
 $(BUILD)/tool/amdgpu-checkpoint: $(call tool_objects,$(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) -o $@ $^ $(TOOL_LDLIBS)
 
-WRAPPED := $(addprefix suspend_,processes resume lock checkpoint restore unlock)
+WRAPPED := $(addprefix suspend_,processes lock resume)
 
 $(BUILD)/tool/verbs: $(call tool_objects,tests/tool/verbs.c $(TOOL_CHECK_SOURCES)) | $(BUILD)/tool
 	$(CC) -pthread $(SANITIZE_asan) $(WRAPPED:%=-Wl,--wrap=%) -o $@ $^ $(TOOL_LDLIBS)

@@ -21,29 +21,15 @@ static int is_done(struct suspend_result *ret)
 	return 0;
 }
 
-#define DONE(name, ...)                                                                                                  \
-	int __wrap_##name(const struct suspend_target *target, __VA_ARGS__, const struct settings *settings,             \
-			  struct suspend_result *ret);                                                                   \
-	int __wrap_##name(const struct suspend_target *target, __VA_ARGS__, const struct settings *settings,             \
-			  struct suspend_result *ret)                                                                    \
-	{                                                                                                                \
-		return is_done(ret);                                                                                     \
+#define DONE(name, ...)                        \
+	int __wrap_##name(__VA_ARGS__);        \
+	int __wrap_##name(__VA_ARGS__)         \
+	{                                      \
+		return is_done(ret);           \
 	}
 
-DONE(suspend_processes, const char *dir)
-DONE(suspend_checkpoint, const char *dir)
-DONE(suspend_resume, unsigned int wait_seconds)
-DONE(suspend_restore, unsigned int wait_seconds)
-
-int __wrap_suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
-int __wrap_suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret);
-
-int __wrap_suspend_lock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
-{
-	return is_done(ret);
-}
-
-int __wrap_suspend_unlock(const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
-{
-	return is_done(ret);
-}
+DONE(suspend_processes, const struct suspend_target *target, const char *dir, const struct settings *settings,
+     struct suspend_result *ret)
+DONE(suspend_lock, const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret)
+DONE(suspend_resume, const struct suspend_target *target, enum resume_to to, unsigned int wait_seconds,
+     const struct settings *settings, struct suspend_result *ret)

@@ -1419,7 +1419,7 @@ static int resume_once(void)
 {
 	const struct suspend_target resumed = { .pids = pids, .nr = (size_t)now->nr, .waiter = waiter.since ? &waiter : NULL };
 	struct suspend_result result = { 0 };
-	int err = suspend_resume(&resumed, 0, &settings, &result);
+	int err = suspend_resume(&resumed, RESUME_TO_RUN, 0, &settings, &result);
 
 	now->reset_minor = err ? 0 : result.reports[0].reset_minor;
 	free(result.reports);
@@ -1442,8 +1442,9 @@ static int lock_once(void)
 
 static int restore_once(void)
 {
+	const struct suspend_target target = { .pids = pids, .nr = (size_t)now->nr };
 	struct suspend_result result = { 0 };
-	int err = suspend_restore(&(struct suspend_target){ .pids = pids, .nr = (size_t)now->nr }, 0, &settings, &result);
+	int err = suspend_resume(&target, RESUME_TO_LOCK, 0, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -1453,10 +1454,10 @@ static int restore_once(void)
 static int checkpoint_once(void)
 {
 	const struct suspend_target target = {
-		.pids = pids, .nr = (size_t)now->nr, .id = 0xc0de, .timeout_seconds = now->timeout_seconds,
+		.pids = pids, .nr = (size_t)now->nr, .id = 0xc0de, .timeout_seconds = now->timeout_seconds, .are_locked = true,
 	};
 	struct suspend_result result = { 0 };
-	int err = suspend_checkpoint(&target, contents, &settings, &result);
+	int err = suspend_processes(&target, contents, &settings, &result);
 
 	free(result.reports);
 	if (err && result.is_half)
@@ -1466,8 +1467,9 @@ static int checkpoint_once(void)
 
 static int unlock_once(void)
 {
+	const struct suspend_target target = { .pids = pids, .nr = (size_t)now->nr };
 	struct suspend_result result = { 0 };
-	int err = suspend_unlock(&(struct suspend_target){ .pids = pids, .nr = (size_t)now->nr }, &settings, &result);
+	int err = suspend_resume(&target, RESUME_FROM_LOCK, 0, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -1896,7 +1898,7 @@ TEST(a_resume_of_what_a_killed_suspend_has_left_may_die_too)
 static int bring_back(const struct suspend_target *target)
 {
 	struct suspend_result result = { 0 };
-	int err = suspend_resume(target, 0, &settings, &result);
+	int err = suspend_resume(target, RESUME_TO_RUN, 0, &settings, &result);
 
 	if (!err)
 		now->reset_minor = result.reports[0].reset_minor;
@@ -2122,7 +2124,7 @@ static int resume_second(void)
 {
 	const struct suspend_target target = { .pids = pids + 1, .nr = 1 };
 	struct suspend_result result = { 0 };
-	int err = suspend_resume(&target, 0, &settings, &result);
+	int err = suspend_resume(&target, RESUME_TO_RUN, 0, &settings, &result);
 
 	free(result.reports);
 	return err;
@@ -2233,7 +2235,7 @@ TEST(a_resume_without_room_that_dies_anywhere_loses_nothing)
 static int resume_waiting(void)
 {
 	struct suspend_result result = { 0 };
-	int err = suspend_resume(&(struct suspend_target){ .pids = pids, .nr = 1 }, 20, &settings, &result);
+	int err = suspend_resume(&(struct suspend_target){ .pids = pids, .nr = 1 }, RESUME_TO_RUN, 20, &settings, &result);
 
 	free(result.reports);
 	return err;

@@ -48,17 +48,13 @@ static int call(const char *name, const struct suspend_target *target, struct su
 }
 
 STUB(int, suspend_processes, (const struct suspend_target *target, const char *dir, const struct settings *settings,
-			struct suspend_result *ret), call("suspend", target, ret))
-STUB(int, suspend_resume, (const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-			 struct suspend_result *ret), call("resume", target, ret))
+			      struct suspend_result *ret),
+     call(target->are_locked ? "checkpoint" : "suspend", target, ret))
 STUB(int, suspend_lock, (const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret),
      call("lock", target, ret))
-STUB(int, suspend_checkpoint, (const struct suspend_target *target, const char *dir, const struct settings *settings,
-			       struct suspend_result *ret), call("checkpoint", target, ret))
-STUB(int, suspend_restore, (const struct suspend_target *target, unsigned int wait_seconds, const struct settings *settings,
-			    struct suspend_result *ret), call("restore", target, ret))
-STUB(int, suspend_unlock, (const struct suspend_target *target, const struct settings *settings, struct suspend_result *ret),
-     call("unlock", target, ret))
+STUB(int, suspend_resume, (const struct suspend_target *target, enum resume_to to, unsigned int wait_seconds,
+			   const struct settings *settings, struct suspend_result *ret),
+     call(to == RESUME_TO_RUN ? "resume" : to == RESUME_TO_LOCK ? "restore" : "unlock", target, ret))
 STUB(uint64_t, suspend_new_id, (void), 0x5eed)
 STUB(void, suspend_clean, (void), /* nothing */)
 STUB(int, suspend_list, (int **ret, size_t *ret_nr), 0)
