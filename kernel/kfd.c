@@ -265,7 +265,7 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
 }
 
 /* With the counts that PROCESS_INFO would give. No message. */
-static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr, struct kfd_state *ret)
+static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr_bos, struct kfd_state *ret)
 {
 	int err;
 
@@ -273,9 +273,9 @@ static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr, s
 		.pid = state->pid,
 		.nr_devices = state->nr_devices,
 		.nr_objects = state->nr_objects,
-		.nr_bos = nr,
-		.nr_records = nr,
-		.priv_size = state->priv_size + BO_RECORD_SIZE * ((uint64_t)nr - state->nr_records),
+		.nr_bos = nr_bos,
+		.nr_records = nr_bos,
+		.priv_size = state->priv_size + BO_RECORD_SIZE * ((uint64_t)nr_bos - state->nr_records),
 	};
 	err = take_state(fd, ret);
 	if (err)
@@ -284,19 +284,17 @@ static int checkpoint_with(int fd, const struct kfd_state *state, uint32_t nr, s
 }
 
 /* The kernel wants the counts of PROCESS_INFO, which cannot be asked again: it would stop the queues once more. */
-int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t off, struct kfd_state *ret)
+int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr_bos, uint32_t max_difference,
+			 struct kfd_state *ret)
 {
-	int err = checkpoint_with(fd, state, nr, ret);
+	int err = checkpoint_with(fd, state, nr_bos, ret);
 
-	for (uint32_t i = 1; err == -EINVAL && i <= off; i++) {
-		err = checkpoint_with(fd, state, nr + i, ret);
-		if (err == -EINVAL && i <= nr)
-			err = checkpoint_with(fd, state, nr - i, ret);
+	for (uint32_t i = 1; err == -EINVAL && i <= max_difference; i++) {
+		err = checkpoint_with(fd, state, nr_bos + i, ret);
+		if (err == -EINVAL && i <= nr_bos)
+			err = checkpoint_with(fd, state, nr_bos - i, ret);
 	}
-	if (!err)
-		return 0;
-	return fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid,
-		    hint(err));
+	return err ? fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid, hint(err)) : 0;
 }
 
 /* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, whose address is bad. */

@@ -88,6 +88,40 @@ void batch_end(struct batch *batch)
 	topology_free(batch->machine);
 }
 
+/* ---- one of them ---- */
+
+int process_read_head(struct process *process)
+{
+	int err = record_find(process->head.pid, &process->head);
+
+	if (err)
+		return err;
+	process->was_alive = record_is_alive(&process->head);
+	process->has_ended = !process->was_alive;
+	if (process->has_ended)
+		record_remove(&process->head);
+	return process->has_ended ? 0 : record_check(&process->head);
+}
+
+int process_seize(struct process *process)
+{
+	struct task_file *file = &process->gpu.file;
+	int err = hold_begin(process->head.pid, true, &process->hold);
+
+	if (!err)
+		err = record_read(process);
+	if (!err)
+		err = freezer_find_cgroup(process);
+	if (err)
+		return err;
+	freezer_note_stopped(process);
+	if (!process->head.report.has_kfd)
+		return 0;
+	file->number = process->head.kfd_number;
+	file->fd = task_take_file(file->pid, file->number);
+	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
+}
+
 int process_look(struct batch *batch, struct process *process)
 {
 	_cleanup_free_ int *numbers = NULL;
@@ -104,16 +138,13 @@ int process_look(struct batch *batch, struct process *process)
 	if (err)
 		return fail(err, "pid %d: cannot look at its files: %m", process->head.pid);
 	for (size_t i = 0; !err && i < nr; i++) {
-		size_t nr_fds = process->nr_fds;
 		char path[64];
 		struct stat st;
 
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", process->head.pid, numbers[i]);
 		if (stat_quietly(AT_FDCWD, path, &st) || !device_is_render_node(&st))
 			continue;
-		err = array_add(process->fds, nr_fds, numbers[i]);
-		if (!err)
-			err = array_add(process->fd_minors, process->nr_fds, minor(st.st_rdev));
+		err = array_add(process->fds, process->nr_fds, (struct render_fd){ numbers[i], minor(st.st_rdev) });
 	}
 	return err;
 }
@@ -152,7 +183,7 @@ int batch_copy(struct batch *batch, const char *dir, bool out)
 		struct process *process = &batch->processes[i];
 
 		choose_data(process);
-		if (process_has_kfd(process) && (out || process_needs_memory(process)) && !strcmp(process->head.dir, dir))
+		if (process_has_kfd(process) && (out || process_lacks_buffers(process)) && !strcmp(process->head.dir, dir))
 			err = array_add(list, nr, &process->gpu);
 	}
 	if (err || !nr)

@@ -88,20 +88,18 @@ static int map_by_any_file(struct process *process, uint32_t minor, uint64_t arg
 	int err = -EBADF;
 
 	for (size_t i = 0; i < process->nr_fds; i++) {
-		int fd = process->fds[i];
+		const struct render_fd fd = process->fds[i];
 
-		if (process->fd_minors[i] != minor)
+		if (fd.minor != minor)
 			continue;
-		args[4] = (uint64_t)fd;
+		args[4] = (uint64_t)fd.number;
 		err = inject_call(&process->inject, SYS_mmap, args, NULL);
 		if (process->inject.is_lost)
 			return err;
 		if (err)
 			continue;
-		memmove(process->fds + 1, process->fds, i * sizeof(*process->fds));
-		memmove(process->fd_minors + 1, process->fd_minors, i * sizeof(*process->fd_minors));
+		memmove(process->fds + 1, process->fds, i * sizeof(fd));
 		process->fds[0] = fd;
-		process->fd_minors[0] = minor;
 		return 0;
 	}
 	return err;
@@ -169,40 +167,33 @@ int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_ke
 	return err;
 }
 
-static int make(struct process *process, const struct bo *bo, uint64_t handle, uint64_t *ret_offset)
+int calls_allocate(struct process *process, size_t number, const struct bo *now)
 {
+	const struct suspend_vma *vma = first_vma(process, number);
+	const struct bo *bo = &process->gpu.state.bos[number];
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
 		.va_addr = bo->addr,
 		.size = bo->size,
 		.gpu_id = bo->gpu_id,
 		.flags = bo->alloc_flags,
+		.mmap_offset = now ? now->offset : 0,
 	};
-	int err = counted_call(process, 1, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
-
-	if (err)
-		return err;
-	*ret_offset = args.mmap_offset;
-	if (args.handle == handle)
-		return 0;
-	calls_free_handle(process, args.handle);
-	return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64,
-		    process->head.pid, (unsigned long long)args.handle, handle);
-}
-
-int calls_allocate(struct process *process, size_t number, const struct bo *now)
-{
-	const struct suspend_vma *vma = first_vma(process, number);
-	const struct bo *bo = &process->gpu.state.bos[number];
 	struct bo_record buffer;
-	uint64_t handle = 0, offset = now ? now->offset : 0;
+	uint64_t handle = 0;
 	int err = bo_record(process, number, &buffer, &handle);
 
-	if (!err && !now)
-		err = make(process, bo, handle, &offset);
+	if (!err && !now) {
+		err = counted_call(process, 1, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
+		if (!err && args.handle != handle) {
+			calls_free_handle(process, args.handle);
+			return fail(-EPROTO, "pid %d: the kernel gives the number %#llx to a buffer that had %#" PRIx64,
+				    process->head.pid, (unsigned long long)args.handle, handle);
+		}
+	}
 	if (!err)
 		err = map_or_unmap(process, &buffer, handle, AMDKFD_IOC_MAP_MEMORY_TO_GPU);
 	for (; !err && is_of(process, vma, number); vma++)
-		err = map_vma(process, vma, offset);
+		err = map_vma(process, vma, args.mmap_offset);
 	return err;
 }
 

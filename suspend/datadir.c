@@ -85,20 +85,21 @@ static int mount_once(void)
 
 /* ---- names ---- */
 
-/* The first 16 hexadecimal digits of a file, without dashes. False: it has fewer. */
-static bool read_digits(const char *path, char digits[17])
+/* The first 16 hexadecimal digits of a file, without dashes; zeros, which are no id, where it has fewer. */
+static void read_id(const char *path, char id[17])
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[64] = "";
 	size_t nr = 0;
 
 	if (fd < 0 || read_text(fd, text, sizeof(text)))
-		return false;
+		text[0] = '\0';
 	for (const char *c = text; nr < 16 && strchr("0123456789abcdef-", *c) && *c; c++)
 		if (*c != '-')
-			digits[nr++] = *c;
-	digits[nr] = '\0';
-	return nr == 16;
+			id[nr++] = *c;
+	if (nr < 16)
+		memset(id, '0', 16);
+	id[16] = '\0';
 }
 
 /* ---- what an earlier boot has left ---- */
@@ -106,15 +107,13 @@ static bool read_digits(const char *path, char digits[17])
 /* Of a process; 0: of all. */
 static void remove_files(int dir, int pid)
 {
-	DIR *list = fdopendir(dup(dir));
+	_cleanup_closedir_ DIR *list = fdopendir(dup(dir));
 	struct dirent *entry;
 	struct image_name name;
 
 	while (list && (entry = readdir(list)))
 		if (image_name_parse(entry->d_name, &name) && name.kind == IMAGE_PAGES && (!pid || name.id == pid))
 			unlinkat(dir, entry->d_name, 0);
-	if (list)
-		closedir(list);
 }
 
 /* Whether a directory's name is of this machine, and of another boot. */
@@ -131,7 +130,7 @@ static bool is_left(const char *name, const char *machine, const char *boot)
 /* Only outside of containers: in one, the files that name machine and boot may be the engine's. */
 static void remove_left(int base, const char *machine, const char *boot)
 {
-	DIR *list = task_in_initial_pid_ns() > 0 ? fdopendir(dup(base)) : NULL;
+	_cleanup_closedir_ DIR *list = task_in_initial_pid_ns() > 0 ? fdopendir(dup(base)) : NULL;
 	struct dirent *entry;
 
 	while (list && (entry = readdir(list))) {
@@ -150,8 +149,6 @@ static void remove_left(int base, const char *machine, const char *boot)
 		else
 			pr_warn("%s: was left by an earlier boot, and is removed\n", entry->d_name);
 	}
-	if (list)
-		closedir(list);
 }
 
 /* ---- the directory of a suspend ---- */
@@ -167,11 +164,8 @@ int datadir_choose(const char *dir, uint64_t id, struct datadir *ret)
 	dir = dir ? dir : SUSPEND_MEMORY;
 	if (dir[0] != '/' && !getcwd(cwd, sizeof(cwd)))
 		return fail(-errno, "the working directory: %m");
-	/* A machine without an id has zeros, which are no id. */
-	if (!read_digits("/etc/machine-id", machine))
-		strcpy(machine, "0000000000000000");
-	if (!read_digits("/proc/sys/kernel/random/boot_id", boot))
-		strcpy(boot, "0000000000000000");
+	read_id("/etc/machine-id", machine);
+	read_id("/proc/sys/kernel/random/boot_id", boot);
 	if (snprintf(ret->base, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", dir) >= PATH_MAX ||
 	    snprintf(ret->dir, PATH_MAX, "%s/" PREFIX "%s-%s-%016" PRIx64, ret->base, machine, boot, id) >= PATH_MAX)
 		return fail(-ENAMETOOLONG, "%s: %m", dir);

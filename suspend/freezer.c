@@ -140,30 +140,21 @@ static bool freeze_process(const struct batch *batch, struct process *process)
 
 /* ---- cgroups that others have frozen ---- */
 
-static struct thawed *find_thawed(const struct batch *batch, const char *path)
-{
-	for (size_t i = 0; i < batch->nr_thawed; i++)
-		if (!strcmp(batch->thawed[i].path, path))
-			return &batch->thawed[i];
-	return NULL;
-}
-
-/* Writes to it before this are ignored. */
-static int note_thawed(struct batch *batch, const char *path)
+/* Writes to it before this are ignored. NULL: out of memory. */
+static struct thawed *note_thawed(struct batch *batch, const char *path)
 {
 	struct thawed thawed = { .path = strdup(path), .watch = cgroup_watch(path) };
-	struct thawed *known = find_thawed(batch, path);
-	int err = thawed.path ? 0 : -ENOMEM;
 
-	if (!err && known) {
-		thawed_done(known);
-		*known = thawed;
-	} else if (!err) {
-		err = array_add(batch->thawed, batch->nr_thawed, thawed);
-	}
-	if (err)
-		thawed_done(&thawed);
-	return err;
+	for (size_t i = 0; thawed.path && i < batch->nr_thawed; i++)
+		if (!strcmp(batch->thawed[i].path, path)) {
+			thawed_done(&batch->thawed[i]);
+			batch->thawed[i] = thawed;
+			return &batch->thawed[i];
+		}
+	if (thawed.path && !array_add(batch->thawed, batch->nr_thawed, thawed))
+		return &batch->thawed[batch->nr_thawed - 1];
+	thawed_done(&thawed);
+	return NULL;
 }
 
 /* The cgroup of a process and all above. */
@@ -173,12 +164,13 @@ static int thaw(struct batch *batch, const struct process *process)
 	bool is_own = is_in_own_cgroup(&process->head, own), more = cgroup_of(process->head.pid, path);
 
 	for (; more; more = cgroup_above(path), is_own = false) {
-		int err = 0;
+		struct thawed *noted;
+		int err;
 
 		if (!cgroup_is_frozen(path))
 			continue;
-		if (!is_own)
-			err = note_thawed(batch, path);
+		noted = is_own ? NULL : note_thawed(batch, path);
+		err = is_own || noted ? 0 : -ENOMEM;
 		if (!err)
 			err = cgroup_freeze(path, false);
 		if (err)
@@ -186,8 +178,8 @@ static int thaw(struct batch *batch, const struct process *process)
 				    "pid %d: its cgroup %s is frozen and cannot be thawed, which suspend and resume "
 				    "need: %m",
 				    process->head.pid, path);
-		if (!is_own)
-			cgroup_was_written(find_thawed(batch, path)->watch); /* by this */
+		if (noted)
+			cgroup_was_written(noted->watch); /* by this */
 	}
 	return 0;
 }

@@ -89,6 +89,12 @@ struct record_head {
 	} gpus[TOPOLOGY_MAX_NODES];
 };
 
+/* A descriptor of the process. */
+struct render_fd {
+	int number;
+	uint32_t minor;
+};
+
 struct process {
 	/* What its record has. */
 	struct record_head head;
@@ -106,8 +112,7 @@ struct process {
 	bool is_locked;	      /* when this call took it: its queues are stopped */
 	uint32_t nr_bos_now;  /* how many it has */
 	struct inject inject;
-	int *fds; /* its descriptors of render nodes */
-	uint32_t *fd_minors;
+	struct render_fd *fds; /* its descriptors of render nodes */
 	size_t nr_fds;
 };
 
@@ -116,8 +121,8 @@ static inline bool process_has_kfd(const struct process *process)
 	return process->gpu.file.fd >= 0;
 }
 
-/* Its buffers, or some of them, are not there, or not filled. */
-static inline bool process_needs_memory(const struct process *process)
+/* Buffers of it are freed, or not filled yet: it is in a phase in which they can be. */
+static inline bool process_lacks_buffers(const struct process *process)
 {
 	return process->has_freed && (process->head.phase == PHASE_CHANGING || process->head.phase == PHASE_SUSPENDED);
 }
@@ -147,8 +152,6 @@ void process_done(struct process *process);
 /* The same as an image: writes it; fills a process that has nothing yet. 0 or -errno, for the second after fail(). */
 int record_save(struct process *process, int fd);
 int record_load(const char *name, const uint8_t *data, size_t size, struct process *process);
-/* The pids of all records of a suspend. Heap memory of the caller. */
-int record_list(uint64_t id, int **ret, size_t *ret_nr);
 /* Forgets the process: its record, and its files of data. */
 void record_remove(const struct record_head *head);
 /* Forgets its data alone. */

@@ -72,24 +72,6 @@ static int open_data(pid_t pid, int dir, const char *name, uint64_t bytes, int *
 		    (uint64_t)st.st_size, bytes);
 }
 
-/* All of them are there, and long enough. @pid: of their names in @dir. */
-static int check_data(const struct process *process, int dir, enum image_kind kind, pid_t pid)
-{
-	const struct kfd_state *state = &process->gpu.state;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < state->nr_devices; i++) {
-		uint64_t bytes = data_bytes(process, state->devices[i].user_gpu_id);
-		char name[IMAGE_NAME_MAX];
-		_cleanup_close_ int fd = -1;
-
-		image_name_make(kind, pid, state->devices[i].user_gpu_id, name);
-		if (bytes)
-			err = open_data(pid, dir, name, bytes, &fd);
-	}
-	return err;
-}
-
 /* What is zero in a file takes no room in the other. */
 static int copy_data(int from, int to)
 {
@@ -107,6 +89,49 @@ static int copy_data(int from, int to)
 		}
 	}
 	return err ? err : errno == ENXIO ? 0 : -errno;
+}
+
+/* Files of its data: in a directory, by names of a kind of image and of a pid. */
+struct data_files {
+	int dir;
+	enum image_kind kind;
+	pid_t pid;
+	const char *place; /* for messages */
+	bool needs_room;   /* it is the directory of a suspend: is there room for a copy? */
+};
+
+/* All are there, and long enough. Each gets a second name among those of @to (NULL: none), or is copied. */
+static int check_or_copy_data(const struct process *process, const struct data_files *from, const struct data_files *to)
+{
+	const struct kfd_state *state = &process->gpu.state;
+	int err = 0;
+
+	for (size_t i = 0; !err && count_freed(process) && i < state->nr_devices; i++) {
+		uint32_t gpu_id = state->devices[i].user_gpu_id;
+		uint64_t bytes = data_bytes(process, gpu_id);
+		_cleanup_close_ int in = -1, out = -1;
+		char name[IMAGE_NAME_MAX], copy[IMAGE_NAME_MAX];
+
+		if (!bytes)
+			continue;
+		image_name_make(from->kind, from->pid, gpu_id, name);
+		err = open_data(from->pid, from->dir, name, bytes, &in);
+		if (err || !to)
+			continue;
+		image_name_make(to->kind, to->pid, gpu_id, copy);
+		unlinkat(to->dir, copy, 0); /* of an earlier dump, whose images are replaced */
+		if (!linkat(from->dir, name, to->dir, copy, 0))
+			continue;
+		err = to->needs_room ? datadir_check_room(to->place, to->dir, bytes) : 0;
+		if (err)
+			continue;
+		out = openat(to->dir, copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		err = out < 0 ? -errno : copy_data(in, out);
+		if (err)
+			err = fail(err, "pid %d: the data of its freed buffers cannot be copied to %s (%s): %m",
+				   from->pid, to->place, copy);
+	}
+	return err;
 }
 
 /* ---- a dump ---- */
@@ -155,21 +180,6 @@ static int read_suspended(struct process *process)
 	return process->head.phase == PHASE_SUSPENDED ? 0 : refuse(pid, "is in the middle of a suspend or resume");
 }
 
-/* With what has failed: that is said when all are seized. */
-static int stop_by_signal(struct dumped *one)
-{
-	struct process *process = &one->process;
-	int err = hold_begin(process->head.pid, false, &process->hold);
-
-	if (!err)
-		err = read_suspended(process);
-	if (!err)
-		err = freezer_change_to_signal(process);
-	one->is_by_signal = !err;
-	hold_end(&process->hold);
-	return err;
-}
-
 static bool all_threads_stopped(pid_t pid)
 {
 	_cleanup_free_ int *tids = NULL;
@@ -199,11 +209,21 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 	if (!err && !dump->has_looked)
 		err = processes_add_descendants(&pids, &nr);
 	dump->has_looked = true;
-	for (size_t i = 0; !err && i < nr; i++)
-		if (!find_dumped(dump, pids[i]) && task_find_mark(pids[i], -1) >= 0 && !add_dumped(dump, pids[i]) &&
-		    stop_by_signal(&dump->list[dump->nr - 1])) {
-			process_done(&dump->list[--dump->nr].process);
+	for (size_t i = 0; !err && i < nr; i++) {
+		struct process *process;
+
+		if (find_dumped(dump, pids[i]) || task_find_mark(pids[i], -1) < 0 || add_dumped(dump, pids[i]))
+			continue;
+		process = &dump->list[dump->nr - 1].process;
+		/* What fails is said when all are seized. */
+		if (!hold_begin(pids[i], false, &process->hold) && !read_suspended(process) && !freezer_change_to_signal(process)) {
+			dump->list[dump->nr - 1].is_by_signal = true;
+			hold_end(&process->hold);
+		} else {
+			process_done(process);
+			dump->nr--;
 		}
+	}
 	end = monotonic_seconds() + STOP_SECONDS;
 	for (size_t i = first; i < dump->nr; i++) {
 		pid_t dumped = dump->list[i].process.head.pid;
@@ -222,7 +242,7 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 	_cleanup_free_ int *pids = NULL;
 	bool any = false;
 	size_t nr = 0;
-	int err = record_list(head->id, &pids, &nr);
+	int err = suspend_list(head->id, &pids, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++) {
 		struct record_head other;
@@ -247,7 +267,7 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 static int check_dumped(const struct suspend_dump *dump, const struct dumped *one, const int *pids, size_t nr, bool is_try)
 {
 	const struct record_head *head = &one->process.head;
-	_cleanup_close_ int dir = -1;
+	struct data_files data = { .dir = -1, .kind = IMAGE_PAGES, .pid = head->pid };
 	uint32_t minor = head->report.reset_minor;
 	int err = check_others(dump, head, pids, nr);
 
@@ -267,8 +287,11 @@ static int check_dumped(const struct suspend_dump *dump, const struct dumped *on
 	if (!is_try && !one->is_by_signal && !head->report.is_held_by_signal)
 		return refuse(head->pid, "is suspended, and is held by a frozen cgroup that it could not leave (criu 4.0 or "
 					 "later is needed)");
-	err = count_freed(&one->process) ? datadir_open(head->dir, &dir) : 0;
-	return err || dir < 0 ? err : check_data(&one->process, dir, IMAGE_PAGES, head->pid);
+	err = count_freed(&one->process) ? datadir_open(head->dir, &data.dir) : 0;
+	if (!err)
+		err = check_or_copy_data(&one->process, &data, NULL);
+	cleanup_close(&data.dir);
+	return err;
 }
 
 int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, bool is_try)
@@ -334,38 +357,25 @@ int suspend_dump_ask(const struct suspend_dump *dump, struct gpu_process *proces
 	return kfd_checkpoint_again(process->file.fd, process->file.pid, &one->gpu.state, count_left(one), 0, &process->state);
 }
 
-static int save_data(const struct process *process, int dir, uint32_t gpu_id)
-{
-	char from[IMAGE_NAME_MAX], to[IMAGE_NAME_MAX];
-	pid_t pid = process->head.pid;
-	_cleanup_close_ int in = -1, out = -1;
-	int err;
-
-	image_name_make(IMAGE_PAGES, pid, gpu_id, from);
-	image_name_make(IMAGE_FREED, task_own_pid(pid), gpu_id, to);
-	err = open_data(pid, dir, from, data_bytes(process, gpu_id), &in);
-	if (err || !linkat(dir, from, criu_image_dir(), to, 0))
-		return err;
-	out = criu_image_create(to);
-	err = out < 0 ? out : copy_data(in, out);
-	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied into image %s: %m", pid, to) : 0;
-}
-
 int suspend_dump_save(struct suspend_dump *dump)
 {
 	for (size_t i = 0; i < dump->nr; i++) {
 		struct process *process = &dump->list[i].process;
-		const struct kfd_state *state = &process->gpu.state;
-		_cleanup_close_ int dir = -1, fd = -1;
+		pid_t own_pid = task_own_pid(process->head.pid);
+		struct data_files from = { .dir = -1, .kind = IMAGE_PAGES, .pid = process->head.pid };
+		const struct data_files to = {
+			.dir = criu_image_dir(), .kind = IMAGE_FREED, .pid = own_pid, .place = "the images",
+		};
+		_cleanup_close_ int fd = -1;
 		char name[IMAGE_NAME_MAX];
-		int err = count_freed(process) ? datadir_open(process->head.dir, &dir) : 0;
+		int err = count_freed(process) ? datadir_open(process->head.dir, &from.dir) : 0;
 
-		for (size_t j = 0; !err && dir >= 0 && j < state->nr_devices; j++)
-			if (data_bytes(process, state->devices[j].user_gpu_id))
-				err = save_data(process, dir, state->devices[j].user_gpu_id);
+		if (!err)
+			err = check_or_copy_data(process, &from, &to);
+		cleanup_close(&from.dir);
 		if (err)
 			return err;
-		image_name_make(IMAGE_SUSPENDED, task_own_pid(process->head.pid), 0, name);
+		image_name_make(IMAGE_SUSPENDED, own_pid, 0, name);
 		fd = criu_image_create(name);
 		err = fd < 0 ? fd : record_save(process, fd);
 		if (err)
@@ -463,43 +473,36 @@ struct suspend_restore {
 	size_t nr;
 };
 
-static int load(struct suspend_restore *restore, int own_pid)
-{
-	struct restored one = { .process.gpu.file.fd = -1, .own_pid = own_pid, .new_id = suspend_new_id() };
-	_cleanup_free_ uint8_t *data = NULL;
-	_cleanup_close_ int fd = -1;
-	char name[IMAGE_NAME_MAX];
-	size_t size = 0;
-	int err;
-
-	image_name_make(IMAGE_SUSPENDED, own_pid, 0, name);
-	fd = criu_image_open(name);
-	err = fd < 0 ? fd : image_payload_read(name, fd, &data, &size);
-	if (!err)
-		err = record_load(name, data, size, &one.process);
-	for (size_t i = 0; !err && i < restore->nr; i++)
-		if (restore->list[i].process.head.id == one.process.head.id)
-			one.new_id = restore->list[i].new_id;
-	if (!err)
-		err = check_data(&one.process, criu_image_dir(), IMAGE_FREED, own_pid);
-	if (!err)
-		err = array_add(restore->list, restore->nr, one);
-	if (err)
-		process_done(&one.process);
-	return err;
-}
-
 int suspend_restore_read(struct suspend_restore **ret)
 {
-	int err = 0;
+	struct suspend_restore *restore = *ret = calloc(1, sizeof(**ret));
+	int err = restore ? 0 : -ENOMEM;
 
-	*ret = calloc(1, sizeof(**ret));
-	if (!*ret)
-		return -ENOMEM;
-	for (int pid = image_next(IMAGE_SUSPENDED, -1); !err && pid >= 0; pid = image_next(IMAGE_SUSPENDED, pid))
-		err = load(*ret, pid);
+	for (int pid = image_next(IMAGE_SUSPENDED, -1); !err && pid >= 0; pid = image_next(IMAGE_SUSPENDED, pid)) {
+		struct restored one = { .process.gpu.file.fd = -1, .own_pid = pid, .new_id = suspend_new_id() };
+		const struct data_files files = { .dir = criu_image_dir(), .kind = IMAGE_FREED, .pid = pid };
+		_cleanup_free_ uint8_t *data = NULL;
+		_cleanup_close_ int fd = -1;
+		char name[IMAGE_NAME_MAX];
+		size_t size = 0;
+
+		image_name_make(IMAGE_SUSPENDED, pid, 0, name);
+		fd = criu_image_open(name);
+		err = fd < 0 ? fd : image_payload_read(name, fd, &data, &size);
+		if (!err)
+			err = record_load(name, data, size, &one.process);
+		for (size_t i = 0; !err && i < restore->nr; i++)
+			if (restore->list[i].process.head.id == one.process.head.id)
+				one.new_id = restore->list[i].new_id;
+		if (!err)
+			err = check_or_copy_data(&one.process, &files, NULL);
+		if (!err)
+			err = array_add(restore->list, restore->nr, one);
+		if (err)
+			process_done(&one.process);
+	}
 	/* What was dumped may have left its cgroup frozen, in which criu would wait for the tasks. */
-	if (!err && (*ret)->nr)
+	if (!err && restore->nr)
 		suspend_clean();
 	return err;
 }
@@ -562,24 +565,6 @@ int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)
 
 /* ---- what is of this machine in a record ---- */
 
-/* Of the mappings of what is freed. */
-static int set_minors(struct process *process, const struct record_head *before)
-{
-	const struct record_head *head = &process->head;
-
-	for (size_t i = 0; i < head->nr_vmas; i++) {
-		uint32_t gpu = 0;
-
-		while (gpu < before->nr_gpus && before->gpus[gpu].minor != process->vmas[i].minor)
-			gpu++;
-		if (gpu == before->nr_gpus)
-			return fail(-EBADMSG, "the record of a suspended process names renderD%u, which is of none of its GPUs",
-				    process->vmas[i].minor);
-		process->vmas[i].minor = head->gpus[gpu].minor;
-	}
-	return 0;
-}
-
 /* SVM ranges are there from RESUME on. A resume counts on as much state as there was, and where the kernel has
  * another size of it, that is found here. */
 static int set_gpus(struct process *process, pid_t pid, const struct topology *machine)
@@ -608,26 +593,16 @@ static int set_gpus(struct process *process, pid_t pid, const struct topology *m
 		err = kfd_state_minors(pid, state, process->gpu.nodes, &process->gpu.minors);
 	if (!err)
 		err = resets_note(process);
-	return err ? err : set_minors(process, &before);
-}
+	/* Mappings of what is freed. */
+	for (size_t i = 0; !err && i < process->head.nr_vmas; i++) {
+		uint32_t *minor = &process->vmas[i].minor, gpu = 0;
 
-static int set_process(struct restored *one, pid_t pid)
-{
-	struct record_head *head = &one->process.head;
-	int64_t since = head->since;
-	int err;
-
-	head->pid = pid;
-	err = record_begin(head, one->new_id);
-	head->since = since;
-	head->phase = PHASE_SUSPENDED;
-	/* criu stops it by SIGSTOP before it lets it go. */
-	head->is_stopped = true;
-	head->by_home = head->by_stop = false;
-	head->home[0] = head->follows[0] = '\0';
-	head->report.is_held_by_signal = false;
-	head->report.reset_minor = 0;
-	one->process.gpu.state.pid = (uint32_t)one->own_pid;
+		while (gpu < before.nr_gpus && before.gpus[gpu].minor != *minor)
+			gpu++;
+		if (gpu == before.nr_gpus)
+			return fail(-EBADMSG, "the record of a suspended process names renderD%u, which is of none of its GPUs", *minor);
+		*minor = process->head.gpus[gpu].minor;
+	}
 	return err;
 }
 
@@ -649,33 +624,14 @@ static int choose_datadir(const struct record_head *head, uint64_t id, struct da
 	return datadir_choose(NULL, id, ret);
 }
 
-static int copy_from_image(const struct restored *one, const char *datadir, int dir, uint32_t gpu_id)
-{
-	uint64_t bytes = data_bytes(&one->process, gpu_id);
-	char from[IMAGE_NAME_MAX], to[IMAGE_NAME_MAX];
-	pid_t pid = one->process.head.pid;
-	_cleanup_close_ int in = -1, out = -1;
-	int err;
-
-	image_name_make(IMAGE_FREED, one->own_pid, gpu_id, from);
-	image_name_make(IMAGE_PAGES, pid, gpu_id, to);
-	err = open_data(pid, criu_image_dir(), from, bytes, &in);
-	if (err || !linkat(criu_image_dir(), from, dir, to, 0))
-		return err;
-	err = datadir_check_room(datadir, dir, bytes);
-	if (err)
-		return err;
-	out = openat(dir, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	err = out < 0 ? -errno : copy_data(in, out);
-	return err ? fail(err, "pid %d: the data of its freed buffers cannot be copied to %s: %m", pid, datadir) : 0;
-}
-
 /* The record is there before what it names. */
 static int make_datadir(struct suspend_restore *restore, struct restored *one)
 {
 	struct process *process = &one->process;
-	const struct kfd_state *state = &process->gpu.state;
-	_cleanup_close_ int dir = -1;
+	const struct data_files from = { .dir = criu_image_dir(), .kind = IMAGE_FREED, .pid = one->own_pid };
+	struct data_files to = {
+		.dir = -1, .kind = IMAGE_PAGES, .pid = process->head.pid, .place = process->head.dir, .needs_room = true,
+	};
 	struct datadir datadir = { 0 };
 	bool is_there = false;
 	int err = choose_datadir(&process->head, one->new_id, &datadir);
@@ -691,11 +647,11 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 	for (size_t i = 0; i < restore->nr; i++)
 		is_there |= restore->list[i].new_id == one->new_id && restore->list[i].has_datadir;
 	if (!err)
-		err = is_there ? datadir_open(datadir.dir, &dir) : datadir_make(&datadir, &dir);
+		err = is_there ? datadir_open(datadir.dir, &to.dir) : datadir_make(&datadir, &to.dir);
 	one->has_datadir = !err;
-	for (size_t i = 0; !err && i < state->nr_devices; i++)
-		if (data_bytes(process, state->devices[i].user_gpu_id))
-			err = copy_from_image(one, datadir.dir, dir, state->devices[i].user_gpu_id);
+	if (!err)
+		err = check_or_copy_data(process, &from, &to);
+	cleanup_close(&to.dir);
 	if (!err && count_freed(process))
 		err = record_write_count(process, count_left(process));
 	return err;
@@ -704,22 +660,34 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine)
 {
 	struct restored *one = find_restored(restore, task_own_pid(pid));
-	int err = 0;
+	struct record_head *head = one ? &one->process.head : NULL;
+	int64_t since;
+	int err;
 
 	if (!one)
 		return 0;
 	/* An earlier process of this number may have left its own. */
 	suspend_clean();
-	if (one->process.head.report.has_kfd)
-		err = set_gpus(&one->process, pid, machine);
+	err = head->report.has_kfd ? set_gpus(&one->process, pid, machine) : 0;
+	head->pid = pid;
+	since = head->since;
 	if (!err)
-		err = set_process(one, pid);
+		err = record_begin(head, one->new_id);
+	head->since = since;
+	head->phase = PHASE_SUSPENDED;
+	/* criu stops it by SIGSTOP before it lets it go. */
+	head->is_stopped = true;
+	head->by_home = head->by_stop = false;
+	head->home[0] = head->follows[0] = '\0';
+	head->report.is_held_by_signal = false;
+	head->report.reset_minor = 0;
+	one->process.gpu.state.pid = (uint32_t)one->own_pid;
 	if (!err)
 		err = make_datadir(restore, one);
 	if (err)
 		return err;
 	freezer_change_to_cgroup(&one->process);
 	pr_info("pid %d: is suspended, VRAM that \"amdgpu-checkpoint resume %d\" needs: %" PRIu64 " bytes\n", pid, pid,
-		one->process.head.report.freed_bytes);
+		head->report.freed_bytes);
 	return 0;
 }

@@ -430,7 +430,6 @@ void process_done(struct process *process)
 	free(process->handles);
 	free(process->mappings);
 	free(process->fds);
-	free(process->fd_minors);
 }
 
 /* ---- what is in it ---- */
@@ -554,26 +553,14 @@ int record_remove_cgroup(const struct record_head *head)
 
 /* ---- all records ---- */
 
-int record_list(uint64_t id, int **ret, size_t *ret_nr)
+int suspend_list(uint64_t id, int **ret, size_t *ret_nr)
 {
 	_cleanup_free_ struct record_head *heads = NULL;
 	size_t nr = 0;
 	int err = list_names(0, &heads, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++)
-		if (heads[i].id == id)
-			err = array_add(*ret, *ret_nr, heads[i].pid);
-	return err;
-}
-
-int suspend_list(int **ret, size_t *ret_nr)
-{
-	_cleanup_free_ struct record_head *heads = NULL;
-	size_t nr = 0;
-	int err = list_names(0, &heads, &nr);
-
-	for (size_t i = 0; !err && i < nr; i++)
-		if (!numbers_have(*ret, *ret_nr, heads[i].pid))
+		if ((!id || heads[i].id == id) && !numbers_have(*ret, *ret_nr, heads[i].pid))
 			err = array_add(*ret, *ret_nr, heads[i].pid);
 	if (!err && *ret_nr)
 		qsort(*ret, *ret_nr, sizeof(**ret), compare_u32);

@@ -6,11 +6,12 @@
 #include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"
 
-static int ask(uint32_t minor, uint32_t *ret)
+static int ask(pid_t pid, uint32_t minor, uint32_t *ret)
 {
 	_cleanup_close_ int fd = drm_open_minor(minor);
+	int err = fd < 0 ? fd : drm_count_losses(fd, ret);
 
-	return fd < 0 ? fd : drm_count_losses(fd, ret);
+	return err ? fail(err, "pid %d: cannot ask renderD%u for resets: %m", pid, minor) : 0;
 }
 
 int resets_note(struct process *process)
@@ -20,25 +21,24 @@ int resets_note(struct process *process)
 
 	for (uint32_t i = 0; !err && i < process->gpu.state.nr_devices && i < ARRAY_SIZE(head->gpus); i++) {
 		head->gpus[i].minor = process->gpu.minors[i];
-		err = ask(head->gpus[i].minor, &head->gpus[i].losses);
-		if (err)
-			return fail(err, "pid %d: cannot ask renderD%u for resets: %m", head->pid, head->gpus[i].minor);
-		head->nr_gpus = i + 1;
+		err = ask(head->pid, head->gpus[i].minor, &head->gpus[i].losses);
+		if (!err)
+			head->nr_gpus = i + 1;
 	}
-	return 0;
+	return err;
 }
 
 int resets_find(const struct record_head *head, uint32_t *ret_minor)
 {
-	*ret_minor = 0;
-	for (uint32_t i = 0; !*ret_minor && i < head->nr_gpus; i++) {
-		uint32_t losses = 0;
-		int err = ask(head->gpus[i].minor, &losses);
+	int err = 0;
 
-		if (err)
-			return fail(err, "pid %d: cannot ask renderD%u for resets: %m", head->pid, head->gpus[i].minor);
-		if (losses != head->gpus[i].losses)
+	*ret_minor = 0;
+	for (uint32_t i = 0; !err && !*ret_minor && i < head->nr_gpus; i++) {
+		uint32_t losses = 0;
+
+		err = ask(head->pid, head->gpus[i].minor, &losses);
+		if (!err && losses != head->gpus[i].losses)
 			*ret_minor = head->gpus[i].minor;
 	}
-	return 0;
+	return err;
 }

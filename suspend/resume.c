@@ -10,7 +10,7 @@
 #include "amdgpu_plugin_drm.h"
 #include "suspend/internal.h"
 
-#define MAX_OFF	  4096 /* so many buffers a process may have allocated or freed since, if it was continued */
+#define MAX_CHANGED 4096 /* so many buffers a process may have allocated or freed since, if it was continued */
 #define FIRST_PAUSE 0.5 /* seconds */
 #define LAST_PAUSE  16
 #define WAIT_USEC   10000
@@ -37,7 +37,7 @@ static void rebuild_end(struct rebuild *rebuild)
 static int rebuild_begin(struct process *process, struct rebuild *ret)
 {
 	const struct kfd_state *state = &process->gpu.state;
-	int err = kfd_checkpoint_again(process->gpu.file.fd, process->head.pid, state, process->nr_bos_now, MAX_OFF,
+	int err = kfd_checkpoint_again(process->gpu.file.fd, process->head.pid, state, process->nr_bos_now, MAX_CHANGED,
 				       &ret->now);
 
 	ret->process = process;
@@ -55,10 +55,11 @@ static const struct bo_number *find_number(const struct bo_number *numbers, cons
 }
 
 /* The buffer that the process has now and had before; NULL: none, or the number is another one's. */
-static const struct bo *find_current(const struct rebuild *rebuild, const struct bo_number *entry)
+static struct bo *find_current(const struct rebuild *rebuild, const struct bo_number *entry)
 {
 	const struct bo_number *found = find_number(rebuild->has, &rebuild->now, entry->handle);
-	const struct bo *bo = &rebuild->process->gpu.state.bos[entry->bo], *now = found ? &rebuild->now.bos[found->bo] : NULL;
+	const struct bo *bo = &rebuild->process->gpu.state.bos[entry->bo];
+	struct bo *now = found ? &rebuild->now.bos[found->bo] : NULL;
 
 	return now && now->addr == bo->addr && now->size == bo->size && now->alloc_flags == bo->alloc_flags ? now : NULL;
 }
@@ -152,32 +153,31 @@ static int allocate_missing(struct rebuild *rebuild)
 	return err;
 }
 
-static void move_dmabuf(struct rebuild *rebuild, const struct bo_number *entry, const struct bo *now)
+/* The dma-bufs of the buffers that were allocated again, of @all or of those that are there. */
+static int take_dmabufs(struct rebuild *rebuild, bool all)
 {
-	int *taken = &rebuild->now.bos[now - rebuild->now.bos].dmabuf_fd;
+	struct process *process = rebuild->process;
 
-	rebuild->process->gpu.state.bos[entry->bo].dmabuf_fd = *taken;
-	*taken = KFD_NO_FD;
+	for (size_t i = 0; i < process->gpu.state.nr_records; i++) {
+		const struct bo_number *entry = &rebuild->had[i];
+		struct bo *now = process->plan[entry->bo] ? find_current(rebuild, entry) : NULL;
+
+		if (!now && process->plan[entry->bo] && all)
+			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid, entry->bo);
+		if (!now)
+			continue;
+		process->gpu.state.bos[entry->bo].dmabuf_fd = now->dmabuf_fd;
+		now->dmabuf_fd = KFD_NO_FD;
+	}
+	return 0;
 }
 
-/* The dma-bufs of the buffers that were allocated again. */
 static int collect_dmabufs(struct process *process)
 {
 	_cleanup_(rebuild_end) struct rebuild rebuild = { 0 };
 	int err = rebuild_begin(process, &rebuild);
 
-	for (size_t i = 0; !err && i < process->gpu.state.nr_records; i++) {
-		const struct bo_number *entry = &rebuild.had[i];
-		const struct bo *now = find_current(&rebuild, entry);
-
-		if (!process->plan[entry->bo])
-			continue;
-		if (!now)
-			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
-				    entry->bo);
-		move_dmabuf(&rebuild, entry, now);
-	}
-	return err;
+	return err ? err : take_dmabufs(&rebuild, true);
 }
 
 /* For memory that is new: tokens of IPC, by which others know a buffer that they may import later. */
@@ -231,16 +231,12 @@ static int allocate_freed(struct process *process)
 static int free_vram_again(struct process *process)
 {
 	struct kfd_state *state = &process->gpu.state;
-	struct rebuild rebuild = { 0 };
+	_cleanup_(rebuild_end) struct rebuild rebuild = { 0 };
 	int err = rebuild_begin(process, &rebuild);
 
 	kfd_close_dmabufs(state);
-	for (size_t i = 0; !err && i < state->nr_records; i++) {
-		const struct bo *now = process->plan[rebuild.had[i].bo] ? find_current(&rebuild, &rebuild.had[i]) : NULL;
-
-		if (now)
-			move_dmabuf(&rebuild, &rebuild.had[i], now);
-	}
+	if (!err)
+		err = take_dmabufs(&rebuild, false);
 	if (!err)
 		err = vmm_close_imported(process);
 	kfd_close_dmabufs(&rebuild.now);
@@ -253,7 +249,6 @@ static int free_vram_again(struct process *process)
 		if (now)
 			err = calls_free(process, entry->bo, now->offset, &kept);
 	}
-	rebuild_end(&rebuild);
 	return err;
 }
 
@@ -315,7 +310,7 @@ static int add_others(struct batch *batch, uint64_t id, bool middle)
 	_cleanup_free_ int *pids = NULL;
 	struct suspend_target target = { 0 };
 	size_t nr = 0;
-	int err = record_list(id, &pids, &nr);
+	int err = suspend_list(id, &pids, &nr);
 
 	target.pids = pids;
 	for (size_t i = 0; !err && i < nr; i++) {
@@ -384,7 +379,7 @@ static int allocate_all(struct batch *batch)
 		struct process *process = &batch->processes[i];
 		enum phase before = process->head.phase;
 
-		if (!process_needs_memory(process))
+		if (!process_lacks_buffers(process))
 			continue;
 		err = record_set(process, PHASE_CHANGING);
 		if (!err)
@@ -410,7 +405,7 @@ static void free_all_again(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
-		int err = process_needs_memory(process) && process->inject.memory ? free_vram_again(process) : -ENODEV;
+		int err = process_lacks_buffers(process) && process->inject.memory ? free_vram_again(process) : -ENODEV;
 
 		if (!err && !inject_end(&process->inject))
 			record_set(process, PHASE_SUSPENDED);
@@ -458,11 +453,11 @@ static int restore_data(struct batch *batch)
 
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		const char *dir = batch->processes[i].head.dir;
-		bool is_first = process_needs_memory(&batch->processes[i]);
+		bool is_first = process_lacks_buffers(&batch->processes[i]);
 		_cleanup_close_ int fd = -1;
 
 		for (size_t j = 0; is_first && j < i; j++)
-			is_first = !process_needs_memory(&batch->processes[j]) || strcmp(batch->processes[j].head.dir, dir);
+			is_first = !process_lacks_buffers(&batch->processes[j]) || strcmp(batch->processes[j].head.dir, dir);
 		if (!is_first)
 			continue;
 		err = datadir_open(dir, &fd);
@@ -484,7 +479,7 @@ static int check_filled(struct batch *batch)
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
 
-		if (process_needs_memory(process))
+		if (process_lacks_buffers(process))
 			err = resets_find(&process->head, &minor);
 		if (!err && minor)
 			err = fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u while its memory was filled: it "
@@ -495,32 +490,31 @@ static int check_filled(struct batch *batch)
 
 /* ---- the end ---- */
 
-static int run_queues(struct process *process)
-{
-	bool is_marked = process->head.phase != PHASE_COPYING && task_find_mark(process->head.pid, -1) >= 0;
-	int err = process->head.phase != PHASE_COPYING ? record_set(process, PHASE_RESTORED) : 0;
-
-	if (!err && is_marked)
-		err = inject_begin(&process->inject);
-	if (!err && is_marked)
-		err = calls_unmark(process);
-	if (!err && process->inject.is_changed)
-		err = inject_end(&process->inject);
-	kfd_close_dmabufs(&process->gpu.state);
-	if (!err && process_has_kfd(process))
-		err = kfd_unpause(process->gpu.file.fd);
-	if (err && err != -EINVAL)
-		return fail(err, "pid %d: cannot let its GPU queues run again: %m", process->head.pid);
-	return 0;
-}
-
 static int run_all(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (!batch->processes[i].has_ended)
-			err = run_queues(&batch->processes[i]);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
+		bool has_changed = process->head.phase != PHASE_COPYING;
+		bool is_marked = has_changed && task_find_mark(process->head.pid, -1) >= 0;
+
+		if (process->has_ended)
+			continue;
+		err = has_changed ? record_set(process, PHASE_RESTORED) : 0;
+		if (!err && is_marked)
+			err = inject_begin(&process->inject);
+		if (!err && is_marked)
+			err = calls_unmark(process);
+		if (!err && process->inject.is_changed)
+			err = inject_end(&process->inject);
+		kfd_close_dmabufs(&process->gpu.state);
+		if (!err && process_has_kfd(process))
+			err = kfd_unpause(process->gpu.file.fd);
+		err = err == -EINVAL ? 0 : err; /* they run */
+		if (err)
+			err = fail(err, "pid %d: cannot let its GPU queues run again: %m", process->head.pid);
+	}
 	/* Nobody runs before the queues of all do. */
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];

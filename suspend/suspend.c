@@ -152,24 +152,6 @@ static int check_locked(const struct process *process, int err)
 	return fail(-EINVAL, "pid %d: is not locked (%s)", process->head.pid, text);
 }
 
-/* Data of an earlier checkpoint are removed. */
-static int seize_locked(struct batch *batch, struct process *process, const struct datadir *datadir)
-{
-	struct record_head *head = &process->head;
-	int err = check_locked(process, process_seize(process));
-
-	if (err)
-		return err;
-	process->is_locked = true;
-	err = freezer_look_at_thread(batch, process);
-	if (!err && head->dir[0])
-		err = record_remove_data(process);
-	head->made_base = datadir->is_new_base;
-	head->since = time(NULL);
-	snprintf(head->dir, sizeof(head->dir), "%s", datadir->dir);
-	return err ? err : record_write(process);
-}
-
 /* All are looked at before one is touched. */
 static int seize_all_locked(struct batch *batch, const struct suspend_target *target, const struct datadir *datadir)
 {
@@ -180,8 +162,24 @@ static int seize_all_locked(struct batch *batch, const struct suspend_target *ta
 	err = 0;
 	for (size_t i = 0; !err && i < batch->nr; i++)
 		err = check_locked(&batch->processes[i], process_read_head(&batch->processes[i]));
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = seize_locked(batch, &batch->processes[i], datadir);
+	for (size_t i = 0; !err && i < batch->nr; i++) {
+		struct process *process = &batch->processes[i];
+		struct record_head *head = &process->head;
+
+		err = check_locked(process, process_seize(process));
+		if (err)
+			return err;
+		process->is_locked = true;
+		err = freezer_look_at_thread(batch, process);
+		/* Data of an earlier checkpoint. */
+		if (!err && head->dir[0])
+			err = record_remove_data(process);
+		head->made_base = datadir->is_new_base;
+		head->since = time(NULL);
+		snprintf(head->dir, sizeof(head->dir), "%s", datadir->dir);
+		if (!err)
+			err = record_write(process);
+	}
 	return err;
 }
 
@@ -238,35 +236,28 @@ static void stay_locked(struct batch *batch)
 
 /* ---- states ---- */
 
-/* Of another process, too, the kernel stops them, where the command traces that as well. */
-static int stop_queues(struct process *process)
-{
-	const struct kfd_state *state = &process->gpu.state;
-	pid_t pid = process->head.pid;
-	/* A resume has to know the number of /dev/kfd before the queues stop. */
-	int err = record_write(process);
-
-	if (!err)
-		err = kfd_pause(process->gpu.file.fd, pid, &process->gpu.state);
-	if (err || state->pid == (uint32_t)task_own_pid(pid))
-		return err;
-	return fail(-EOPNOTSUPP, "pid %d: its /dev/kfd is that of pid %u, which has a higher pid: it cannot be told whose queues these "
-		    "are (close /dev/kfd in pid %d)", pid, state->pid, pid);
-}
-
 static int read_states(struct batch *batch, const struct task_files *files)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
+		uint32_t *owner = &process->gpu.state.pid;
+		pid_t pid = process->head.pid;
 
 		if (process->is_locked)
 			continue;
 		err = find_own_kfd(batch, process, files);
 		if (err || !process_has_kfd(process))
 			continue;
-		err = stop_queues(process);
+		/* A resume has to know the number of /dev/kfd before the queues stop. */
+		err = record_write(process);
+		if (!err)
+			err = kfd_pause(process->gpu.file.fd, pid, &process->gpu.state);
+		/* Of another process, too, the kernel stops them, where the command traces that as well. */
+		if (!err && *owner != (uint32_t)task_own_pid(pid))
+			err = fail(-EOPNOTSUPP, "pid %d: its /dev/kfd is that of pid %u, which has a higher pid: it cannot be told whose "
+				   "queues these are (close /dev/kfd in pid %d)", pid, *owner, pid);
 	}
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];

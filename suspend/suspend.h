@@ -129,8 +129,8 @@ struct suspend_info {
 /* What is known of a process without touching it. -ESRCH: there is none. Removes what is left of one that is gone. */
 int suspend_ask(pid_t pid, struct suspend_info *ret);
 
-/* The processes of which there is a record. Heap memory of the caller. */
-int suspend_list(int **ret, size_t *ret_nr);
+/* The processes of which there is a record, of one suspend; @id 0: of all. Heap memory of the caller. */
+int suspend_list(uint64_t id, int **ret, size_t *ret_nr);
 
 /* Removes what is left of processes that are gone. */
 void suspend_clean(void);

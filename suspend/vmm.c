@@ -83,42 +83,34 @@ static int check_holder(struct process *process, const struct task_file *file, s
 	return err;
 }
 
-static int look_at_file(struct process *process, const struct share_request *request, const struct share_names *names,
-			size_t number)
-{
-	const struct task_file *file = &request->files->files[number];
-	_cleanup_free_ struct gem_entry *entries = NULL;
-	size_t nr = 0, first = process->head.nr_handles;
-	uint32_t nr_unlisted = 0;
-	int err = gem_list(file->fd, &entries, &nr);
-
-	if (err == -EINVAL) {
-		err = drm_count_objects(file->fd, &nr_unlisted);
-		if (!err && nr_unlisted)
-			pr_warn("pid %d: VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: the kernel "
-				"does not list the %u handles of renderD%u before Linux 6.18\n",
-				process->head.pid, nr_unlisted, file->minor);
-		return err;
-	}
-	for (size_t i = 0; !err && i < nr; i++)
-		err = add_handle(process, request, names, number, &entries[i]);
-	return err ? err : check_holder(process, file, first);
-}
-
 int vmm_look(struct process *process, const struct share_request *request, const struct share_names *names)
 {
 	const struct task_files *files = request->files;
+	pid_t pid = process->head.pid;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < files->count; i++) {
 		const struct task_file *file = &files->files[i];
+		_cleanup_free_ struct gem_entry *entries = NULL;
+		size_t nr = 0, first = process->head.nr_handles;
+		uint32_t nr_unlisted = 0;
 
-		if (!file->minor || file->pid != process->head.pid)
+		if (!file->minor || file->pid != pid)
 			continue;
-		err = look_at_file(process, request, names, i);
+		err = gem_list(file->fd, &entries, &nr);
+		if (err == -EINVAL) {
+			err = drm_count_objects(file->fd, &nr_unlisted);
+			if (!err && nr_unlisted)
+				pr_warn("pid %d: VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: the "
+					"kernel does not list the %u handles of renderD%u before Linux 6.18\n",
+					pid, nr_unlisted, file->minor);
+		}
+		for (size_t k = 0; !err && k < nr; k++)
+			err = add_handle(process, request, names, i, &entries[k]);
+		if (!err)
+			err = check_holder(process, file, first);
 		if (err)
-			err = fail(err, "pid %d: cannot ask its renderD%u for its handles: %m", process->head.pid,
-				   file->minor);
+			err = fail(err, "pid %d: cannot ask its renderD%u for its handles: %m", pid, file->minor);
 	}
 	return err;
 }
@@ -247,9 +239,7 @@ static int close_imported(struct render_file *file)
 
 int vmm_close_imported(struct process *process)
 {
-	int err = for_each_file(process, close_imported);
-
-	return err ? fail(err, "pid %d: cannot close its handles: %m", process->head.pid) : 0;
+	return for_each_file(process, close_imported);
 }
 
 /* ---- resume ---- */

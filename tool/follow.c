@@ -236,7 +236,7 @@ static void resume_thawed(struct follow *follow)
 	char name[32];
 	size_t nr = 0;
 
-	if (suspend_list(&all, &nr))
+	if (suspend_list(0, &all, &nr))
 		complain_failure();
 	for (size_t i = 0; i < nr; i++) {
 		struct suspend_work work = { .target = { .pids = &all[i], .nr = 1 } };

@@ -374,7 +374,7 @@ int print_states(const struct arguments *arguments)
 	size_t nr = arguments->nr_pids;
 	int status = TOOL_GOOD;
 
-	if (!nr && suspend_list(&all, &nr))
+	if (!nr && suspend_list(0, &all, &nr))
 		return TOOL_FAIL;
 	pids = nr && all ? all : pids;
 	if (!nr)

@@ -84,7 +84,7 @@ int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr)
 	return array_add(*ret, *ret_nr, OTHER);
 }
 
-int suspend_list(int **ret, size_t *ret_nr)
+int suspend_list(uint64_t id, int **ret, size_t *ret_nr)
 {
 	return machine.state == STATE_RUNNING ? 0 : array_add(*ret, *ret_nr, GPU);
 }

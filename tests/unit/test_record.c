@@ -299,7 +299,7 @@ TEST(a_damaged_record_hides_no_other_and_is_named)
 	suspend(ID + 9);
 	assert_int_equal(record_find(PID, &head), 0);
 	assert_int_equal(head.id, ID + 9);
-	assert_int_equal(suspend_list(&pids, &nr), 0);
+	assert_int_equal(suspend_list(0, &pids, &nr), 0);
 	assert_int_equal(nr, 1);
 	free(pids);
 }

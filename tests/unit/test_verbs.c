@@ -57,7 +57,7 @@ STUB(int, suspend_resume, (const struct suspend_target *target, enum resume_to t
      call(to == RESUME_TO_RUN ? "resume" : to == RESUME_TO_LOCK ? "restore" : "unlock", target, ret))
 STUB(uint64_t, suspend_new_id, (void), 0x5eed)
 STUB(void, suspend_clean, (void), /* nothing */)
-STUB(int, suspend_list, (int **ret, size_t *ret_nr), 0)
+STUB(int, suspend_list, (uint64_t id, int **ret, size_t *ret_nr), 0)
 STUB(int, suspend_ask, (pid_t pid, struct suspend_info *ret), -ESRCH)
 STUB(int, settings_load, (struct settings *settings, const char *conf, int image_dir,
 			  const char *(*environment)(const char *name, void *arg), void *arg), 0)
