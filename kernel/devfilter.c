@@ -12,57 +12,40 @@
 #include "kernel/machine.h"
 #include "amdgpu_plugin_util.h"
 
-/* The program's instructions around those for the minors. */
-enum { HEAD = 6, TAIL = 4 };
-
-static struct bpf_insn load(unsigned int dst, size_t offset)
-{
-	return (struct bpf_insn){
-		.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = dst, .src_reg = BPF_REG_1, .off = (short)offset
-	};
-}
-
-static struct bpf_insn jump(unsigned int condition, unsigned int reg, uint32_t value, size_t insns)
-{
-	return (struct bpf_insn){
-		.code = BPF_JMP | condition | BPF_K, .dst_reg = reg, .off = (short)insns, .imm = (int)value
-	};
-}
-
-static struct bpf_insn answer(int value)
-{
-	return (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = value };
-}
-
-static struct bpf_insn leave(void)
-{
-	return (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
-}
+#define LOAD(field)                                                                                               \
+	{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_1,                         \
+	  .off = offsetof(struct bpf_cgroup_dev_ctx, field) }
+#define JUMP(condition, value, distance)                                                                          \
+	{ .code = BPF_JMP | (condition) | BPF_K, .dst_reg = BPF_REG_2, .off = (short)(distance), .imm = (int)(value) }
 
 int devfilter_program(const uint32_t *minors, size_t nr_minors, struct bpf_insn **ret)
 {
-	struct bpf_insn *insns = calloc(HEAD + nr_minors + TAIL, sizeof(*insns)), *p = insns;
-	size_t allow = HEAD + nr_minors + 2, i; /* where "yes" is answered */
+	size_t allow = 6 + nr_minors + 2; /* where "yes" is answered; distances are from the next instruction on */
+	const struct bpf_insn head[6] = {
+		LOAD(major),
+		JUMP(BPF_JNE, major(device_render_number(0)), allow - 2),
+		LOAD(access_type),
+		/* The type is in the lower half; access is in the upper one. */
+		{ .code = BPF_ALU64 | BPF_AND | BPF_K, .dst_reg = BPF_REG_2, .imm = 0xffff },
+		JUMP(BPF_JNE, BPF_DEVCG_DEV_CHAR, allow - 5),
+		LOAD(minor),
+	};
+	static const struct bpf_insn tail[4] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	struct bpf_insn *insns = calloc(ARRAY_SIZE(head) + nr_minors + ARRAY_SIZE(tail), sizeof(*insns));
 
 	if (!insns)
 		return -ENOMEM;
-	*p++ = load(BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, major));
-	*p = jump(BPF_JNE, BPF_REG_2, major(device_render_number(0)), allow - (size_t)(p - insns) - 1);
-	p++;
-	*p++ = load(BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, access_type));
-	/* The type is in the lower half; access is in the upper one. */
-	*p++ = (struct bpf_insn){ .code = BPF_ALU64 | BPF_AND | BPF_K, .dst_reg = BPF_REG_2, .imm = 0xffff };
-	*p = jump(BPF_JNE, BPF_REG_2, BPF_DEVCG_DEV_CHAR, allow - (size_t)(p - insns) - 1);
-	p++;
-	*p++ = load(BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, minor));
-	for (i = 0; i < nr_minors; i++, p++)
-		*p = jump(BPF_JEQ, BPF_REG_2, minors[i], allow - (size_t)(p - insns) - 1);
-	*p++ = answer(0);
-	*p++ = leave();
-	*p++ = answer(1);
-	*p++ = leave();
+	memcpy(insns, head, sizeof(head));
+	for (size_t i = 0; i < nr_minors; i++)
+		insns[6 + i] = (struct bpf_insn)JUMP(BPF_JEQ, minors[i], allow - (6 + i) - 1);
+	memcpy(insns + 6 + nr_minors, tail, sizeof(tail));
 	*ret = insns;
-	return (int)(p - insns);
+	return (int)(ARRAY_SIZE(head) + nr_minors + ARRAY_SIZE(tail));
 }
 
 static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
