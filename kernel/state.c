@@ -114,18 +114,6 @@ static const uint8_t *take_bytes(struct reader *reader, uint64_t size)
 	return ret;
 }
 
-/* Stands behind the BOs' records then. -EPROTO where the layout is of an unknown version, or too short. */
-static int begin(const struct kfd_state *state, uint32_t nr_devices, struct reader *ret, uint32_t *ret_version)
-{
-	const uint8_t *process;
-
-	*ret = (struct reader){ state->priv_data, state->priv_size, 0 };
-	process = take_bytes(ret, PROCESS_SIZE);
-	*ret_version = process ? get_u32(process) : 0;
-	return *ret_version == KNOWN_VERSION && take_bytes(ret, (uint64_t)nr_devices * DEVICE_SIZE) &&
-	       take_bytes(ret, (uint64_t)state->nr_records * BO_RECORD_SIZE) ? 0 : -EPROTO;
-}
-
 /* ---- queues ---- */
 
 /* Offsets of cp_hqd_cntl_stack_offset and so on in struct v9_mqd of Linux' v9_structs.h. */
@@ -239,9 +227,17 @@ static int read_svm_range(struct kfd_state *state, struct reader *reader, uint32
 
 int records_read(struct kfd_state *state, uint32_t nr_devices)
 {
-	struct reader reader;
-	int err = begin(state, nr_devices, &reader, &state->version);
+	struct reader reader = { state->priv_data, state->priv_size, 0 };
+	const uint8_t *process = take_bytes(&reader, PROCESS_SIZE);
+	int err;
 
+	state->version = process ? get_u32(process) : 0;
+	err = state->version == KNOWN_VERSION && take_bytes(&reader, (uint64_t)nr_devices * DEVICE_SIZE) ? 0 : -EPROTO;
+	state->bos_at = reader.at;
+	if (!err && !take_bytes(&reader, (uint64_t)state->nr_records * BO_RECORD_SIZE))
+		err = -EPROTO;
+	if (err)
+		state->bos_at = 0;
 	for (uint32_t i = 0; !err && i < state->nr_objects; i++) {
 		bool is_there = reader.size - reader.at >= sizeof(uint32_t);
 
@@ -314,18 +310,11 @@ void records_empty_mqds(struct kfd_state *state, struct queue_record *queue, uin
 #define BO_HANDLE_AT 8u
 #define BO_MAPPED_AT 12u
 
-static uint64_t bos_at(const struct kfd_state *state)
-{
-	return PROCESS_SIZE + (uint64_t)DEVICE_SIZE * state->nr_devices;
-}
-
 int records_bo(const struct kfd_state *state, size_t i, struct bo_record *ret)
 {
-	const uint8_t *bytes = state->priv_data + bos_at(state) + i * BO_RECORD_SIZE;
-	struct reader reader;
-	uint32_t version;
+	const uint8_t *bytes = state->priv_data + state->bos_at + i * BO_RECORD_SIZE;
 
-	if (i >= state->nr_records || begin(state, state->nr_devices, &reader, &version))
+	if (i >= state->nr_records || !state->bos_at)
 		return -EPROTO;
 	ret->user_address = get_u64(bytes);
 	ret->handle = get_u32(bytes + BO_HANDLE_AT);
@@ -396,21 +385,19 @@ static void make_placeholder(const struct placeholder *placeholder, struct bo *b
 int records_select(const struct kfd_state *state, const bool *keep, const struct placeholder *placeholders,
 		   size_t nr_placeholders, struct kfd_state *ret)
 {
-	const uint8_t *from = state->priv_data + bos_at(state);
-	struct reader reader;
-	uint32_t version;
+	const uint8_t *from = state->priv_data + state->bos_at;
 	uint8_t *to;
 	size_t nr = 0;
-	int err = begin(state, state->nr_devices, &reader, &version);
 
 	*ret = (struct kfd_state){ 0 };
-	if (err)
-		return err;
+	if (!state->bos_at)
+		return -EPROTO;
 	*ret = (struct kfd_state){
 		.pid = state->pid,
 		.nr_devices = state->nr_devices,
 		.nr_objects = state->nr_objects,
 		.devices = state->devices,
+		.bos_at = state->bos_at,
 		.placeholders = state->placeholders,
 		.nr_placeholders = state->nr_placeholders,
 		.nr_bos = (uint32_t)nr_placeholders,
@@ -423,8 +410,8 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 	ret->priv_data = calloc(1, ret->priv_size);
 	if (!ret->bos || !ret->priv_data)
 		return -ENOMEM;
-	memcpy(ret->priv_data, state->priv_data, bos_at(state));
-	to = ret->priv_data + bos_at(state);
+	memcpy(ret->priv_data, state->priv_data, state->bos_at);
+	to = ret->priv_data + state->bos_at;
 	for (size_t i = 0; i < state->nr_records; i++, from += BO_RECORD_SIZE) {
 		if (keep && !keep[i])
 			continue;
@@ -460,7 +447,7 @@ void records_selection_done(struct kfd_state *selection)
 
 void records_drop_bo(struct kfd_state *state, size_t i)
 {
-	records_cut(state, bos_at(state) + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
+	records_cut(state, state->bos_at + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
 	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
 	state->nr_records = --state->nr_bos;
 }

@@ -85,6 +85,7 @@ struct kfd_state {
 	uint8_t *priv_data; /* opaque */
 	uint64_t priv_size;
 	/* What records_read() has found in it. */
+	uint64_t bos_at;  /* where the records of BOs begin; 0: not known */
 	bool is_known;	  /* all of it; false: the layout is unknown, and the rest is what comes before that shows */
 	uint32_t version; /* of the layout, as the kernel says */
 	struct queue_record *queues;
@@ -217,8 +218,8 @@ struct svm_range {
 };
 
 /*
- * Reads queues, events and SVM ranges, once: each later change of the bytes keeps them right. @nr_devices: GPUs of the
- * process, which the state of an image does not say. 0, also for an unknown layout, or -ENOMEM.
+ * Reads the records, once: each later change of the bytes keeps what was found right. @nr_devices: GPUs of the process,
+ * which the state of an image does not say. 0, also for an unknown layout, or -ENOMEM.
  */
 int records_read(struct kfd_state *state, uint32_t nr_devices);
 

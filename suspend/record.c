@@ -380,7 +380,7 @@ static int load_parts(struct process *process, const uint8_t *data, uint64_t lef
 	return left || parts_crc(process) != process->head.parts_crc ? -EBADMSG : 0;
 }
 
-static void fill_state(const struct record_head *head, struct kfd_state *state)
+static int fill_state(const struct record_head *head, struct kfd_state *state)
 {
 	state->nr_devices = head->nr_devices;
 	state->nr_bos = state->nr_records = head->nr_bos;
@@ -388,6 +388,7 @@ static void fill_state(const struct record_head *head, struct kfd_state *state)
 	state->priv_size = head->priv_size;
 	for (size_t i = 0; i < head->nr_bos; i++)
 		state->bos[i].dmabuf_fd = KFD_NO_FD;
+	return records_read(state, head->nr_devices);
 }
 
 int record_read(struct process *process)
@@ -413,9 +414,10 @@ int record_read(struct process *process)
 	}
 	if (!err)
 		err = load_parts(process, data, size);
+	if (!err)
+		err = fill_state(head, &process->gpu.state);
 	if (err)
 		return fail_damaged(head, err);
-	fill_state(head, &process->gpu.state);
 	process->gpu.state.pid = (uint32_t)task_own_pid(head->pid);
 	return 0;
 }
@@ -527,10 +529,9 @@ int record_load(const char *name, const uint8_t *data, size_t size, struct proce
 		err = load_parts(process, data + sizeof(*head), size - sizeof(*head));
 	if (!err && !is_sound(process))
 		err = -EBADMSG;
-	if (err)
-		return fail(err, "image %s: is damaged: %m", name);
-	fill_state(head, &process->gpu.state);
-	return 0;
+	if (!err)
+		err = fill_state(head, &process->gpu.state);
+	return err ? fail(err, "image %s: is damaged: %m", name) : 0;
 }
 
 bool record_cgroup(const struct record_head *head, char path[PATH_MAX])
