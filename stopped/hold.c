@@ -25,17 +25,25 @@
 
 /* ---- /proc ---- */
 
-uint64_t process_start(pid_t pid)
+/* A number of /proc/PID/stat, by its place there, from the fourth on; 0: there is no such process. */
+static uint64_t stat_number(pid_t pid, int place)
 {
 	char line[1024];
-	const char *rest = proc_stat(pid, line, sizeof(line));
-	uint64_t start = 0;
+	const char *rest = proc_stat(pid, line, sizeof(line)); /* the third */
 
-	if (!rest ||
-	    sscanf(rest, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-		   &start) != 1)
-		return 0;
-	return start;
+	for (; rest && place > 3; place--)
+		rest = strchr(rest, ' ') ? strchr(rest, ' ') + 1 : NULL;
+	return rest ? strtoull(rest, NULL, 10) : 0;
+}
+
+uint64_t process_start(pid_t pid)
+{
+	return stat_number(pid, 22);
+}
+
+pid_t process_parent(pid_t pid)
+{
+	return (pid_t)stat_number(pid, 4);
 }
 
 char task_state(pid_t tid)
@@ -44,15 +52,6 @@ char task_state(pid_t tid)
 	const char *rest = proc_stat(tid, line, sizeof(line));
 
 	return rest ? rest[0] : 0;
-}
-
-pid_t process_parent(pid_t pid)
-{
-	char line[1024];
-	const char *rest = proc_stat(pid, line, sizeof(line));
-	int parent = 0;
-
-	return rest && sscanf(rest, "%*c %d", &parent) == 1 ? parent : 0;
 }
 
 int processes_add_descendants(int **pids, size_t *nr)
@@ -91,7 +90,7 @@ static int wait_for_stop(pid_t tid, double end, int *ret_signal)
 			return -errno;
 		if (r)
 			continue;
-		if (strchr("ZX", task_state(tid))) {
+		if (task_has_ended(tid)) {
 			waitpid(tid, &status, __WALL | WNOHANG); /* which its process could not end without */
 			return -ESRCH;
 		}
@@ -125,25 +124,19 @@ static int fail_seize(pid_t pid, pid_t tid, int err)
 /* PTRACE_SEIZE says EPERM also of a thread that is on its way out. */
 static bool is_ending(pid_t tid, int err)
 {
-	return err == -ESRCH || (err == -EPERM && strchr("ZX", task_state(tid)));
+	return err == -ESRCH || (err == -EPERM && task_has_ended(tid));
 }
 
 /* /proc shows a tracer that was killed, or exits, as running until it has let go of whom it traces. */
 bool hold_is_traced(pid_t pid)
 {
 	pid_t tracer = (pid_t)proc_status(pid, "TracerPid", 10);
-	unsigned int flags = 0;
-	const char *rest;
 	uint64_t pending;
-	char line[1024];
 
-	if (!tracer)
+	if (!tracer || task_has_ended(tracer))
 		return false;
 	pending = proc_status(tracer, "ShdPnd", 16) | proc_status(tracer, "SigPnd", 16);
-	rest = proc_stat(tracer, line, sizeof(line));
-	if (!rest || sscanf(rest, "%*c %*d %*d %*d %*d %*d %u", &flags) != 1 || strchr("ZX", rest[0]))
-		return false;
-	return !(flags & PF_EXITING || pending & 1ull << (SIGKILL - 1));
+	return !(stat_number(tracer, 9) & PF_EXITING || pending & 1ull << (SIGKILL - 1));
 }
 
 /* Waits for a tracer that is about to end. */
@@ -169,11 +162,7 @@ static int seize_new(struct hold *hold, const int *tids, size_t nr, double end)
 	int err;
 
 	for (size_t i = 0; i < nr; i++) {
-		size_t known = 0;
-
-		while (known < first && hold->tids[known] != tids[i])
-			known++;
-		if (known < first)
+		if (numbers_have(hold->tids, first, tids[i]))
 			continue;
 		/* In the list before it is seized: a thread that is in none would not be let go. */
 		if (array_add(hold->tids, hold->nr, tids[i]))

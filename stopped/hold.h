@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 /* All threads of a process, each in a ptrace stop. */
@@ -45,6 +46,11 @@ uint64_t process_start(pid_t pid);
 
 /* The state of a process or thread, as /proc has it: 'T' when a signal has stopped it, 'Z'; 0: there is none. */
 char task_state(pid_t tid);
+/* Whether it has ended, or there is none. */
+static inline bool task_has_ended(pid_t tid)
+{
+	return strchr("ZX", task_state(tid));
+}
 
 /* ---- cgroups, version 2 ---- */
 

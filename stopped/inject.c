@@ -172,17 +172,12 @@ static int block_signals(pid_t tid, uint64_t blocked)
 }
 
 /* A leader that was killed is not told of before its tracer has waited for all its threads. */
-static bool has_ended(pid_t tid)
-{
-	return strchr("ZX", task_state(tid));
-}
-
 static int wait_for_thread(const struct inject *inject, int *status)
 {
 	double now = monotonic_seconds(), end = now + INJECT_SECONDS, next = now + INJECT_ASK_SECONDS;
 	pid_t tid = inject->tid, r;
 
-	while (!(r = waitpid(tid, status, __WALL | WNOHANG)) && now < end && !has_ended(tid)) {
+	while (!(r = waitpid(tid, status, __WALL | WNOHANG)) && now < end && !task_has_ended(tid)) {
 		usleep(WAIT_USEC);
 		now = monotonic_seconds();
 		if (now < next)
@@ -191,7 +186,7 @@ static int wait_for_thread(const struct inject *inject, int *status)
 		if (inject->ask)
 			inject->ask(inject->arg);
 	}
-	if (!r && !has_ended(tid))
+	if (!r && !task_has_ended(tid))
 		return fail(-ETIME, "task %d: has not returned from an injected call after %d s", tid, INJECT_SECONDS);
 	if (r == tid && WIFSTOPPED(*status))
 		return 0;

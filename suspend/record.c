@@ -158,7 +158,7 @@ static int fail_elsewhere(const struct record_head *head, const struct record_he
 /* One that was killed may have a parent that is suspended, and does not wait for it. */
 bool process_is_alive(pid_t pid)
 {
-	return process_start(pid) && (!strchr("ZX", task_state(pid)) || proc_status(pid, "Threads", 10) > 1);
+	return process_start(pid) && (!task_has_ended(pid) || proc_status(pid, "Threads", 10) > 1);
 }
 
 bool record_is_alive(const struct record_head *head)
