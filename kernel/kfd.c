@@ -294,7 +294,10 @@ int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint3
 		if (err == -EINVAL && i <= nr_bos)
 			err = checkpoint_with(fd, state, nr_bos - i, ret);
 	}
-	return err ? fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid, hint(err)) : 0;
+	if (!err)
+		return 0;
+	return fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid,
+		    hint(err));
 }
 
 /* An attempt that no kernel can complete: one that takes zero BOs gets as far as the state, whose address is bad. */

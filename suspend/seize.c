@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A process that has a record is seized: by a resume, and by a checkpoint of locked processes. */
+#include "suspend/internal.h"
+
+int process_read_head(struct process *process)
+{
+	int err = record_find(process->head.pid, &process->head);
+
+	if (err)
+		return err;
+	process->was_alive = record_is_alive(&process->head);
+	process->has_ended = !process->was_alive;
+	if (process->has_ended)
+		record_remove(&process->head);
+	return process->has_ended ? 0 : record_check(&process->head);
+}
+
+int process_seize(struct process *process)
+{
+	struct task_file *file = &process->gpu.file;
+	int err = hold_begin(process->head.pid, true, &process->hold);
+
+	if (!err)
+		err = record_read(process);
+	if (!err)
+		err = freezer_find_cgroup(process);
+	if (err)
+		return err;
+	freezer_note_stopped(process);
+	if (!process->head.report.has_kfd)
+		return 0;
+	file->number = process->head.kfd_number;
+	file->fd = task_take_file(file->pid, file->number);
+	return file->fd < 0 ? fail(file->fd, "pid %d: cannot take its /dev/kfd: %m", file->pid) : 0;
+}
