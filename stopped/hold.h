@@ -56,8 +56,7 @@ static inline bool task_has_ended(pid_t tid)
 
 bool cgroup_is_v2(const char *path);
 
-/* The directory of the process' cgroup, which may be the root; false where there is no cgroup v2 at /sys/fs/cgroup, or
- * not this process' one. */
+/* The directory of the process' cgroup, which may be the root; false where it is not below a /sys/fs/cgroup of v2. */
 bool cgroup_of(pid_t pid, char path[PATH_MAX]);
 
 /* Makes it that of the cgroup above; false: there is none that can be frozen. */
@@ -74,13 +73,11 @@ int cgroup_freeze(const char *path, bool freeze);
 int cgroup_make(const char *path);
 /* Moves the process with all its threads. 0 or -errno, no message. */
 int cgroup_enter(const char *path, pid_t pid);
-/* A descriptor for cgroup_was_written(), which tells whether others freeze or thaw the cgroup from now on; or
- * -errno, no message. */
+/* For cgroup_was_written(): whether others freeze or thaw the cgroup from now on. A descriptor, or -errno, no message. */
 int cgroup_watch(const char *path);
 bool cgroup_was_written(int watch);
 
-/* All processes in the cgroup, and with @below in those below it, too. Heap memory of the caller. 0 or -errno, no
- * message. */
+/* All processes in the cgroup, @below: and below it. Heap memory of the caller. 0 or -errno, no message. */
 int cgroup_processes(const char *path, bool below, int **ret, size_t *ret_nr);
 
 #endif

@@ -123,31 +123,23 @@ int inject_look(pid_t tid, int kfd, struct inject *ret)
 	return err ? err : find_instruction(tid, &ret->instruction);
 }
 
-/*
- * The memory of a thread that is at a call, or behind one. The call that maps it and the one that unmaps it have the
- * thread's own stack pointer: then it is what the first has returned, or what the second was to unmap.
- */
-static uint64_t find_memory(const struct inject *inject, const struct inject_thread *own)
-{
-	const struct user_regs_struct *now = &inject->own.regs;
-	bool is_made = now->rip != inject->instruction;
-
-	if (now->rsp != own->regs.rsp)
-		return now->rsp - STACK;
-	if (is_made)
-		return now->orig_rax == SYS_mmap && (int64_t)now->rax > 0 ? now->rax : 0;
-	return now->rax == SYS_munmap ? now->rdi : 0;
-}
-
 bool inject_adopt(struct inject *inject, const struct inject_thread *own)
 {
 	const struct user_regs_struct *now = &inject->own.regs;
-	bool is_in_call = now->rip == inject->instruction || now->rip == inject->instruction + 2;
+	bool is_before = now->rip == inject->instruction, is_behind = now->rip == inject->instruction + 2;
 
-	if (is_in_call)
-		inject->memory = find_memory(inject, own);
-	if (!is_in_call && inject->own.blocked != ALL_SIGNALS)
+	if (!is_before && !is_behind && inject->own.blocked != ALL_SIGNALS)
 		return false;
+	/*
+	 * The call that maps the memory and the one that unmaps it have the thread's own stack pointer: then it is what
+	 * the first has returned, or what the second was to unmap.
+	 */
+	if ((is_before || is_behind) && now->rsp != own->regs.rsp)
+		inject->memory = now->rsp - STACK;
+	else if (is_behind && now->orig_rax == SYS_mmap && (int64_t)now->rax > 0)
+		inject->memory = now->rax;
+	else if (is_before && now->rax == SYS_munmap)
+		inject->memory = now->rdi;
 	inject->own = *own;
 	inject->is_changed = true;
 	return true;
@@ -219,8 +211,7 @@ static int run_to_call(struct inject *inject)
 
 static bool is_interrupted(int64_t result)
 {
-	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: the kernel's own, which no program sees.
-	 */
+	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: the kernel's own, which no program sees. */
 	return (result <= -512 && result >= -514) || result == -516;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* System calls that a stopped thread is made to make: the KFD takes most of its ioctls from the process itself alone.
- */
+/* System calls that a stopped thread is made to make: the KFD takes most of its ioctls from the process itself alone. */
 #ifndef STOPPED_INJECT_H
 #define STOPPED_INJECT_H
 
@@ -15,8 +14,7 @@
 struct inject_thread {
 	struct user_regs_struct regs;
 	uint64_t blocked; /* signals, by their bits */
-	uint64_t rseq_at,
-		rseq_cs; /* where the thread says what must not be interrupted, and what it says; 0: nowhere */
+	uint64_t rseq_at, rseq_cs; /* where the thread says what must not be interrupted, and what it says; 0: nowhere */
 };
 
 /* A stopped process that is made to call. */
@@ -39,8 +37,7 @@ struct inject {
 #define INJECT_MEMORY 8192u
 #define INJECT_DATA   1024u
 #define INJECT_ROOM   2048u /* the end of both */
-#define INJECT_SPARE \
-	4096u /* and from there on a page in whose place anything can be mapped, which goes with the rest */
+#define INJECT_SPARE  4096u /* and from there on a page in whose place anything can be mapped, which goes with the rest */
 
 /*
  * All: the calling thread traces @tid (PTRACE_SEIZE), which is in a ptrace stop, and not at the beginning of a call. 0,
@@ -79,8 +76,7 @@ int inject_kfd(struct inject *inject, unsigned long op, void *args);
 /* Writes bytes into the memory at @at (INJECT_DATA and above); the address is inject->memory + @at. */
 int inject_write(struct inject *inject, size_t at, const void *data, size_t size);
 
-/* fail() for a call that returned @err: which limit of the process or the machine may be the cause, and how to raise
- * it. */
+/* fail() for a call that returned @err: names the limit of the process or machine, and how to raise it. */
 int inject_fail(const struct inject *inject, int err, const char *what);
 
 /* Unmaps the memory, and restores the thread. */

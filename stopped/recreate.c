@@ -448,8 +448,7 @@ static int roll_bytes(struct all_queues *all, const struct queue_record *queue, 
 	return err ? err : wait_for_word(all, queue, queue->read_address, to, 0);
 }
 
-/* A doorbell that was rung before is not known, and one too many does no harm: packets say themselves whether they are
- * there. */
+/* Whether a doorbell was rung is not known. One too many does no harm: packets say themselves whether they are there. */
 static int restore_position(struct all_queues *all, const struct queue_record *queue, const struct saved_queue *saved)
 {
 	uint64_t read = saved->read - saved->lowered, write = saved->write - saved->lowered;

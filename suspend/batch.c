@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The processes that one command suspends or resumes together: what is read from the machine and of each, and the
- * copies. */
+/* The processes that one command suspends or resumes together: what is read of each, and the copies. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -122,33 +122,23 @@ static int map_vma(struct process *process, const struct suspend_vma *vma, uint6
 	return err || !vma->dontfork ? err : inject_call(&process->inject, SYS_madvise, advice, NULL);
 }
 
-/* Whether the buffer's mappings could be recreated: the file may be closed since. Goes with the memory for calls. */
-static int try_mapping(struct process *process, const struct suspend_vma *vma, uint64_t offset)
-{
-	uint64_t args[6] = {
-		process->inject.memory + INJECT_SPARE,
-		INJECT_MEMORY - INJECT_SPARE,
-		PROT_NONE,
-		MAP_SHARED | MAP_FIXED,
-		0,
-		offset,
-	};
-
-	return map_by_any_file(process, vma->minor, args);
-}
-
 /* ---- a buffer ---- */
 
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept)
 {
 	const struct suspend_vma *vma = first_vma(process, bo);
+	uint64_t spare[6] = {
+		process->inject.memory + INJECT_SPARE, INJECT_MEMORY - INJECT_SPARE,
+		PROT_NONE, MAP_SHARED | MAP_FIXED, 0, offset,
+	};
 	struct bo_record buffer;
 	uint64_t handle = 0;
 	int err = bo_record(process, bo, &buffer, &handle);
 
 	*ret_kept = false;
+	/* Could its mappings be restored? The file may be closed since. This one goes with the memory for calls. */
 	if (!err && is_of(process, vma, bo))
-		err = try_mapping(process, vma, offset);
+		err = map_by_any_file(process, vma->minor, spare);
 	/* From here on it has lost something. */
 	if (!err)
 		err = record_write_count(process, process->nr_bos_now);

@@ -164,8 +164,7 @@ int record_write_count(const struct process *process, uint32_t nr);
 int record_read_count(const struct process *process, uint32_t *ret);
 /* The cgroup that is frozen while it is suspended. False: there is none. */
 bool record_cgroup(const struct record_head *head, char path[PATH_MAX]);
-/* Removes it, if it is its own. That of others is thawed when the process has ended. 0, or -errno, without a
- * message. */
+/* Removes it, if it is its own; that of others is thawed when the process has ended. 0 or -errno, no message. */
 int record_remove_cgroup(const struct record_head *head);
 /* Whether a cgroup that it is in is frozen, but for @own (NULL: whichever). */
 bool process_is_frozen(pid_t pid, const char *own);
@@ -248,8 +247,10 @@ int process_seize(struct process *process);
 int process_look(struct batch *batch, struct process *process);
 /* The bytes of all buffers that are freed. */
 uint64_t batch_data_bytes(struct batch *batch);
-/* Copies the data of buffers that are freed and have a dma-buf, of all processes with this directory: @out into
- * files, else from them, for those that need their memory. */
+/*
+ * Copies the data of buffers that are freed and have a dma-buf, of all processes with this directory: @out into files,
+ * else from them, for those that lack buffers.
+ */
 int batch_copy(struct batch *batch, const char *dir, bool out);
 int batch_report(const struct batch *batch, struct suspend_result *ret);
 
@@ -268,11 +269,12 @@ int freezer_look_at_thread(struct batch *batch, struct process *process);
 int freezer_find_cgroup(struct process *process);
 /* Then: whether others have stopped it. */
 void freezer_note_stopped(struct process *process);
-/* Those that have changed are frozen from now on, if possible, and then not stopped by a signal. Writes their
- * records. */
+/* From now on those that have changed are frozen, if possible, instead of stopped by a signal. Writes their records. */
 void freezer_freeze(struct batch *batch);
-/* Moves one that has its memory again back to its cgroup, and continues it. It runs with the end of its tracer.
- * False: it was killed, and is still in its own cgroup. */
+/*
+ * Moves one that has its memory again back to its cgroup, and continues it. It runs with the end of its tracer. False: it
+ * was killed, and is still in its own cgroup.
+ */
 bool freezer_release(struct process *process);
 /*
  * Around a dump by criu, which runs code in threads, and takes a process for stopped when a signal has stopped it. The
@@ -286,8 +288,7 @@ void freezer_end(struct batch *batch);
 
 /* ---- memory on GPUs (wait.c) ---- */
 
-/* Waits until the driver reports enough memory for all processes, and for those that wait longer. -ENOMEM after
- * fail(). */
+/* Waits until the driver has enough memory for all processes, and for those that wait longer. -ENOMEM after fail(). */
 int wait_for_vram(struct batch *batch);
 /* There is too little, though the driver reports enough. -ENOMEM after fail(). */
 int wait_fail(const struct batch *batch);
@@ -308,8 +309,7 @@ int plan_all(struct batch *batch, struct share_request *request);
 
 /* ---- GEM handles of BOs that are freed (vmm.c) ---- */
 
-/* Notes handles and mappings, before it is decided what is freed: BOs of a render file that another process has are
- * not alone. */
+/* Notes handles and mappings, before it is decided what is freed: BOs of a file that others have, too, are not alone. */
 int vmm_look(struct process *process, const struct share_request *request, const struct share_names *names);
 /* The BO that a GPU has mapped there by a handle; NO_BO: none. */
 uint32_t vmm_bo_at(const struct process *process, uint64_t address);
@@ -317,16 +317,14 @@ uint32_t vmm_bo_at(const struct process *process, uint64_t address);
 int vmm_close(struct process *process);
 /* Closes those that a resume has made, of BOs with a dma-buf. */
 int vmm_close_imported(struct process *process);
-/* Makes missing handles, when the BOs are allocated and have dma-bufs. -ENOMEM without a message: the GPU has no
- * room. */
+/* Makes missing handles of BOs that have dma-bufs again. -ENOMEM without a message: the GPU has no room. */
 int vmm_import(struct process *process);
 
 /* ---- calls in a process (calls.c): -errno of the call itself without a message, as of inject_call() ---- */
 
 /* Frees a buffer, whose mappings are at @offset of its render node. *ret_kept: that failed, and it is as it was. */
 int calls_free(struct process *process, size_t bo, uint64_t offset, bool *ret_kept);
-/* Allocates and maps it: -ENOMEM when the GPU has no room. @now: it is allocated, and only to be mapped; NULL: it is
- * not. */
+/* Allocates it, unless it is there (@now), and maps it. -ENOMEM: the GPU has no room. */
 int calls_allocate(struct process *process, size_t bo, const struct bo *now);
 /* Makes the calls that can fail by the process' limits, and changes nothing; after inject_look(), with a message. */
 int calls_try(struct process *process);

@@ -216,7 +216,8 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 			continue;
 		process = &dump->list[dump->nr - 1].process;
 		/* What fails is said when all are seized. */
-		if (!hold_begin(pids[i], false, &process->hold) && !read_suspended(process) && !freezer_change_to_signal(process)) {
+		if (!hold_begin(pids[i], false, &process->hold) && !read_suspended(process) &&
+		    !freezer_change_to_signal(process)) {
 			dump->list[dump->nr - 1].is_by_signal = true;
 			hold_end(&process->hold);
 		} else {
@@ -235,8 +236,7 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 	fail_clear();
 }
 
-/* All processes of a suspend come along, one of them with memory on GPUs: that one's image keeps older plugins from
- * a restore. */
+/* All processes of a suspend come along, one of them with GPU memory: its image keeps older plugins from a restore. */
 static int check_others(const struct suspend_dump *dump, const struct record_head *head, const int *tasks, size_t nr_tasks)
 {
 	_cleanup_free_ int *pids = NULL;
@@ -565,8 +565,7 @@ int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)
 
 /* ---- what is of this machine in a record ---- */
 
-/* SVM ranges are there from RESUME on. A resume counts on as much state as there was, and where the kernel has
- * another size of it, that is found here. */
+/* SVM ranges are there from RESUME on. A kernel whose state has another size than a resume counts on fails here. */
 static int set_gpus(struct process *process, pid_t pid, const struct topology *machine)
 {
 	_cleanup_(kfd_state_done) struct kfd_state now = { 0 };
@@ -600,29 +599,14 @@ static int set_gpus(struct process *process, pid_t pid, const struct topology *m
 		while (gpu < before.nr_gpus && before.gpus[gpu].minor != *minor)
 			gpu++;
 		if (gpu == before.nr_gpus)
-			return fail(-EBADMSG, "the record of a suspended process names renderD%u, which is of none of its GPUs", *minor);
+			return fail(-EBADMSG, "the record of a suspended process names renderD%u, which is of none of its GPUs",
+				    *minor);
 		*minor = process->head.gpus[gpu].minor;
 	}
 	return err;
 }
 
 /* ---- its data ---- */
-
-/* Where the suspend had put them, if that is a directory here that the caller may use; memory otherwise. */
-static int choose_datadir(const struct record_head *head, uint64_t id, struct datadir *ret)
-{
-	char base[PATH_MAX];
-	char *slash;
-
-	snprintf(base, sizeof(base), "%s", head->dir);
-	slash = strrchr(base, '/');
-	if (slash)
-		*slash = '\0';
-	if (slash && base[0] && strcmp(base, SUSPEND_MEMORY) && !access(base, F_OK) && !datadir_choose(base, id, ret))
-		return 0;
-	fail_clear();
-	return datadir_choose(NULL, id, ret);
-}
 
 /* The record is there before what it names. */
 static int make_datadir(struct suspend_restore *restore, struct restored *one)
@@ -633,9 +617,21 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 		.dir = -1, .kind = IMAGE_PAGES, .pid = process->head.pid, .place = process->head.dir, .needs_room = true,
 	};
 	struct datadir datadir = { 0 };
-	bool is_there = false;
-	int err = choose_datadir(&process->head, one->new_id, &datadir);
+	bool is_there = false, is_usable;
+	char base[PATH_MAX], *slash;
+	int err = 0;
 
+	/* Where the suspend had put them, if that is a directory here that the caller may use; memory otherwise. */
+	snprintf(base, sizeof(base), "%s", process->head.dir);
+	slash = strrchr(base, '/');
+	if (slash)
+		*slash = '\0';
+	is_usable = slash && base[0] && strcmp(base, SUSPEND_MEMORY) && !access(base, F_OK) &&
+		    !datadir_choose(base, one->new_id, &datadir);
+	if (!is_usable) {
+		fail_clear();
+		err = datadir_choose(NULL, one->new_id, &datadir);
+	}
 	if (!err)
 		err = datadir_make_run();
 	if (err)

@@ -81,8 +81,7 @@ static int compare_vmas(const void *a, const void *b)
 	return x->bo != y->bo ? (x->bo > y->bo) - (x->bo < y->bo) : (x->start > y->start) - (x->start < y->start);
 }
 
-/* smaps alone has the key of protection, and whether children of the process get a mapping. mlock() does not work on
- * these. */
+/* smaps alone has the key of protection, and whether children get a mapping. mlock() does not work on these. */
 static int find_vmas(struct process *process, const struct vma_bos *bos)
 {
 	_cleanup_free_ struct device_vma *vmas = NULL;

@@ -129,8 +129,7 @@ int record_begin(struct record_head *head, uint64_t id)
 	return fill_here(head);
 }
 
-/* 0, or why nobody can tell here whether the process of a record is there: -EXDEV, another pid namespace, in which the
- * number is that of another process; -ESTALE. */
+/* 0, or why it cannot be told here whether the process is there: -EXDEV, pids are of another namespace; -ESTALE. */
 static int compare_here(const struct record_head *head, const struct record_head *here)
 {
 	if (head->pid_ns != here->pid_ns)
@@ -264,8 +263,7 @@ static int fail_damaged(const struct record_head *head, int err)
 	return fail(err == -ENODATA ? -EBADMSG : err, "pid %d: its record %s is damaged: %m", head->pid, SHOWN(path));
 }
 
-/* @ret: the pid and the number of the suspend, by the file's name. A head of another version is zero behind its fixed
- * part. *ret_fd is the caller's. */
+/* @ret: pid and id, by the file's name. A head of another version is zero behind its fixed part. *ret_fd: the caller's. */
 static int read_head(struct record_head *ret, int *ret_fd)
 {
 	const struct record_head name = *ret;
@@ -605,8 +603,7 @@ int record_remove_data(struct process *process)
 	return record_write(process);
 }
 
-/* The last record of a suspend removes the directory, too; of several that are removed at once, the one that looks
- * last. */
+/* The last record of a suspend removes the directory, too; of several at once, the one that looks last. */
 void record_remove(const struct record_head *head)
 {
 	int err = record_remove_cgroup(head);

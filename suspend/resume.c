@@ -163,7 +163,8 @@ static int take_dmabufs(struct rebuild *rebuild, bool all)
 		struct bo *now = process->plan[entry->bo] ? find_current(rebuild, entry) : NULL;
 
 		if (!now && process->plan[entry->bo] && all)
-			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid, entry->bo);
+			return fail(-EPROTO, "pid %d: buffer %u is not there, though it was made", process->head.pid,
+				    entry->bo);
 		if (!now)
 			continue;
 		process->gpu.state.bos[entry->bo].dmabuf_fd = now->dmabuf_fd;
@@ -254,8 +255,7 @@ static int free_vram_again(struct process *process)
 
 /* ---- the processes ---- */
 
-/* Where only some phases are an answer. What is half way has all its memory before or behind its changes, and some
- * calls left. */
+/* What is half way, before or behind the changes, has all its memory, and some calls left: that is for a resume. */
 static int check_phase(const struct batch *batch, const struct process *process)
 {
 	enum phase phase = process->head.phase;
@@ -303,8 +303,7 @@ static int seize_process(struct batch *batch, struct process *process)
 	return resets_note(process);
 }
 
-/* Adds the processes of a suspend; with @middle only those that are not suspended, and with which no command is at
- * work. */
+/* Adds the processes of a suspend; with @middle only those that a command has left half way. */
 static int add_others(struct batch *batch, uint64_t id, bool middle)
 {
 	_cleanup_free_ int *pids = NULL;
@@ -354,21 +353,6 @@ static int read_records(struct batch *batch)
 	if (!err && kept)
 		fail_clear();
 	return err ? err : kept ? 0 : skipped;
-}
-
-/* All is looked at before a process is touched. */
-static int seize_all(struct batch *batch, const struct suspend_target *target)
-{
-	int err = target->id ? add_others(batch, target->id, false) : batch_add(batch, target);
-
-	if (err >= 0)
-		err = read_records(batch);
-	if (!err)
-		err = batch_read_machine(batch);
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (!batch->processes[i].has_ended)
-			err = seize_process(batch, &batch->processes[i]);
-	return err;
 }
 
 static int allocate_all(struct batch *batch)
@@ -423,8 +407,7 @@ static int while_frozen(struct batch *batch, int (*work)(struct batch *batch))
 	return err ? err : end;
 }
 
-/* Memory can be fragmented or reserved, so that the driver reports too much: each try that fails is followed by a
- * longer pause. */
+/* The driver reports memory that is fragmented or reserved, too: each try that fails is followed by a longer pause. */
 static int allocate_or_wait(struct batch *batch)
 {
 	double pause = FIRST_PAUSE;
@@ -593,7 +576,15 @@ static int resume_once(const struct suspend_target *target, enum resume_to to, d
 	batch.keeps_waiter = target->waiter;
 	if (target->waiter)
 		batch.waiter = *target->waiter;
-	err = seize_all(&batch, target);
+	err = target->id ? add_others(&batch, target->id, false) : batch_add(&batch, target);
+	if (err >= 0)
+		err = read_records(&batch);
+	if (!err)
+		err = batch_read_machine(&batch);
+	/* All has been looked at before a process is touched. */
+	for (size_t i = 0; !err && i < batch.nr; i++)
+		if (!batch.processes[i].has_ended)
+			err = seize_process(&batch, &batch.processes[i]);
 	if (!err) {
 		err = freezer_stop_for_calls(&batch);
 		if (!err)

@@ -19,29 +19,15 @@
 
 /* ---- the file of /dev/kfd ---- */
 
-/* The kernel looks up each buffer in the address space of every GPU that the process sees, and oopses without one. */
-static int check_spaces(const struct batch *batch, const struct task_files *files, pid_t pid, uint32_t pasid,
-			unsigned int nr_gpus)
-{
-	unsigned int nr = task_files_count_spaces(files, pid, pasid, batch->machine);
-
-	if (nr >= nr_gpus)
-		return 0;
-	return fail(-EOPNOTSUPP,
-		    "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they are asked for its "
-		    "buffers; let it see only the GPUs that it uses (device cgroup)",
-		    pid, nr_gpus, nr);
-}
-
 static int find_own_kfd(const struct batch *batch, struct process *process, const struct task_files *files)
 {
 	struct record_head *head = &process->head;
+	unsigned int nr_spaces;
 	struct task_kfd kfd;
-	int err = task_ask_kfd(process->head.pid, &kfd);
+	int err = task_ask_kfd(head->pid, &kfd);
 
 	if (!err && kfd.nr_contexts)
-		return fail(-EOPNOTSUPP, "pid %d: has several contexts of the KFD, which cannot be suspended",
-			    process->head.pid);
+		return fail(-EOPNOTSUPP, "pid %d: has several contexts of the KFD, which cannot be suspended", head->pid);
 	for (size_t i = 0; i < files->count && !head->report.has_kfd; i++) {
 		const struct task_file *file = &files->files[i];
 		int answer;
@@ -66,9 +52,14 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 			    "pid %d: has %u queues and %" PRIu64 " bytes of VRAM, and no descriptor of a /dev/kfd of its own (it has "
 			    "closed that, or a process with a lower pid has inherited it): its queues cannot be stopped",
 			    head->pid, kfd.nr_queues, kfd.vram_bytes);
-	if (head->report.has_kfd && kfd.vram_bytes)
-		return check_spaces(batch, files, process->head.pid, kfd.pasid, kfd.nr_gpus);
-	return 0;
+	if (!head->report.has_kfd || !kfd.vram_bytes)
+		return 0;
+	/* The kernel looks up each buffer in the address space of every GPU that it sees, and oopses without one. */
+	nr_spaces = task_files_count_spaces(files, head->pid, kfd.pasid, batch->machine);
+	if (nr_spaces >= kfd.nr_gpus)
+		return 0;
+	return fail(-EOPNOTSUPP, "pid %d: sees %u GPUs and has an address space on %u: kernels crash when they are asked for "
+		    "its buffers; let it see only the GPUs that it uses (device cgroup)", head->pid, kfd.nr_gpus, nr_spaces);
 }
 
 /* ---- before anything is stopped ---- */
@@ -183,8 +174,7 @@ static int seize_all_locked(struct batch *batch, const struct suspend_target *ta
 	return err;
 }
 
-/* The state is read again, and what was decided by it is dropped: others may have imported buffers of the process
- * meanwhile. */
+/* The state is read and judged anew: others may have imported buffers of the process meanwhile. */
 static int read_locked_state(struct process *process)
 {
 	const struct kfd_state *then = &process->gpu.state;
@@ -256,8 +246,8 @@ static int read_states(struct batch *batch, const struct task_files *files)
 			err = kfd_pause(process->gpu.file.fd, pid, &process->gpu.state);
 		/* Of another process, too, the kernel stops them, where the command traces that as well. */
 		if (!err && *owner != (uint32_t)task_own_pid(pid))
-			err = fail(-EOPNOTSUPP, "pid %d: its /dev/kfd is that of pid %u, which has a higher pid: it cannot be told whose "
-				   "queues these are (close /dev/kfd in pid %d)", pid, *owner, pid);
+			err = fail(-EOPNOTSUPP, "pid %d: its /dev/kfd is that of pid %u, which has a higher pid: it cannot be "
+				   "told whose queues these are (close /dev/kfd in pid %d)", pid, *owner, pid);
 	}
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
@@ -387,22 +377,6 @@ static int free_all(struct batch *batch)
 	return err;
 }
 
-/* Likewise: none is locked before all are. */
-static int lock_all(struct batch *batch)
-{
-	int err = freezer_stop_for_calls(batch);
-
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = calls_end_marked(&batch->processes[i]);
-	if (!err)
-		freezer_freeze(batch);
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = record_set(&batch->processes[i], PHASE_LOCKED);
-	freezer_end(batch);
-	close_dmabufs(batch);
-	return err;
-}
-
 static int save_all(struct batch *batch, int dir)
 {
 	const char *name = batch->processes[0].head.dir;
@@ -512,8 +486,18 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
 	ret->times.stopped = monotonic_seconds() - batch.began;
 	if (!err)
 		err = try_calls(&batch);
-	if (!err)
-		err = lock_all(&batch);
+	/* As in free_all(): none is locked before all are. */
+	if (!err) {
+		err = freezer_stop_for_calls(&batch);
+		for (size_t i = 0; !err && i < batch.nr; i++)
+			err = calls_end_marked(&batch.processes[i]);
+		if (!err)
+			freezer_freeze(&batch);
+		for (size_t i = 0; !err && i < batch.nr; i++)
+			err = record_set(&batch.processes[i], PHASE_LOCKED);
+		freezer_end(&batch);
+		close_dmabufs(&batch);
+	}
 	alarm(0);
 	if (err)
 		release_all(&batch);

@@ -29,8 +29,7 @@ struct suspend_waiter {
 	int fd;		/* -1: none */
 };
 
-/* Processes: those that are named, with @tree their descendants, with @cgroup (NULL: none) all in and below that
- * directory. */
+/* Processes: those that are named, @tree: their descendants, @cgroup (NULL: none): all in and below that directory. */
 struct suspend_target {
 	const int *pids;
 	size_t nr;
@@ -42,8 +41,7 @@ struct suspend_target {
 	bool are_locked; /* of suspend_processes() */
 	/* Of suspend_processes() and suspend_lock(): SIGALRM ends a caller that has freed nothing by then; 0: never. */
 	unsigned int timeout_seconds;
-	/* Of suspend_new_id(). Of suspend_processes(): its own; of suspend_resume(): all processes of that suspend, and no
-	 * others. */
+	/* suspend_new_id(), of suspend_processes(). Of suspend_resume(): all processes of that suspend, and no others. */
 	uint64_t id;
 	/* The place of a suspend_resume() that is tried again and again; NULL: it has one while it waits. */
 	const struct suspend_waiter *waiter;
@@ -166,8 +164,7 @@ void suspend_hold_again(pid_t pid);
 
 struct suspend_restore;
 
-/* In criu's main process, before there are tasks: reads the records, and whether the data are there. *ret: free it
- * in any case. */
+/* In criu's main process, before there are tasks: reads the records, looks for the data. *ret: free it in any case. */
 int suspend_restore_read(struct suspend_restore **ret);
 void suspend_restore_free(struct suspend_restore *restore);
 /* @own_pid: in its own pid namespace. */
@@ -177,8 +174,7 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 /* Adds what a resume will allocate on each of @nodes to @work. */
 void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
 			      struct gpu_work *work);
-/* In criu's main process: before RESUME, stops the queues of a process with /dev/kfd. Nothing for those that are not
- * suspended. */
+/* There, before RESUME: stops the queues of a process with /dev/kfd. Nothing for those that are not suspended. */
 int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid);
 /* After it, for each that was suspended: its record, its data, and what holds it. */
 int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine);

@@ -65,8 +65,10 @@ static int add_handle(struct process *process, const struct share_request *reque
 	return err;
 }
 
-/* Another process that has the file, too, could take a number of a handle meanwhile: those BOs stay. So they do
- * where the command cannot see all processes of the machine. */
+/*
+ * Another process that has the file, too, could take a number of a handle meanwhile: those BOs stay. So they do where the
+ * command cannot see all processes of the machine.
+ */
 static int check_holder(struct process *process, const struct task_file *file, size_t first)
 {
 	bool any = false, sees_all = task_in_initial_pid_ns() > 0;
@@ -101,8 +103,8 @@ int vmm_look(struct process *process, const struct share_request *request, const
 		if (err == -EINVAL) {
 			err = drm_count_objects(file->fd, &nr_unlisted);
 			if (!err && nr_unlisted)
-				pr_warn("pid %d: VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: the "
-					"kernel does not list the %u handles of renderD%u before Linux 6.18\n",
+				pr_warn("pid %d: VRAM of VMM (hipMallocAsync, hipMemCreate, expandable segments) is not freed: "
+					"the kernel does not list the %u handles of renderD%u before Linux 6.18\n",
 					pid, nr_unlisted, file->minor);
 		}
 		for (size_t k = 0; !err && k < nr; k++)

@@ -98,8 +98,7 @@ static int write_needs(const struct batch *batch, int fd)
 	return err;
 }
 
-/* Nobody sees the file before it is locked and complete. If it cannot be made, nobody waits for this one. @batch: NULL
- * where nothing is needed yet. */
+/* Nobody sees the file before it is locked and complete; else nobody waits for this one. @batch NULL: no needs. */
 static void join(struct suspend_waiter *waiter, const struct batch *batch)
 {
 	_cleanup_close_ int dir = open_run(), fd = -1;
@@ -205,22 +204,11 @@ static bool is_there(const struct batch *batch)
 	return true;
 }
 
-static int fail_lack(const struct batch *batch, const struct lack *lack)
-{
-	char others[80] = "";
-
-	if (lack->wanted)
-		snprintf(others, sizeof(others), ", for %" PRIu64 " bytes of which others wait before this one", lack->wanted);
-	return fail(-ENOMEM,
-		    "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
-		    "%s: the process stays suspended; end what uses the GPU (--wait SECONDS waits for that)",
-		    batch->processes[0].head.pid, topology_gpu_id(lack->node), lack->free, lack->needed, others);
-}
-
 int wait_for_vram(struct batch *batch)
 {
 	_cleanup_close_ int kfd = -1;
 	struct lack lack = { 0 };
+	char others[80] = "";
 
 	while ((batch->lacks_memory = !has_room(batch, &kfd, &lack))) {
 		bool is_over = monotonic_seconds() >= batch->wait_until || !is_there(batch);
@@ -230,10 +218,17 @@ int wait_for_vram(struct batch *batch)
 		else if (batch->keeps_waiter && batch->waiter.fd >= 0)
 			write_needs(batch, batch->waiter.fd);
 		if (is_over)
-			return fail_lack(batch, &lack);
+			break;
 		usleep(WAIT_USEC);
 	}
-	return 0;
+	if (!batch->lacks_memory)
+		return 0;
+	if (lack.wanted)
+		snprintf(others, sizeof(others), ", for %" PRIu64 " bytes of which others wait before this one",
+			 lack.wanted);
+	return fail(-ENOMEM, "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
+		    "%s: the process stays suspended; end what uses the GPU (--wait SECONDS waits for that)",
+		    batch->processes[0].head.pid, topology_gpu_id(lack.node), lack.free, lack.needed, others);
 }
 
 int wait_fail(const struct batch *batch)

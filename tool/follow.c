@@ -199,8 +199,7 @@ static void suspend_held(struct follow *follow)
 
 /* ---- thawed, or continued ---- */
 
-/* Whether a suspended process is to be resumed, or forgotten, wherever its cgroup is. What is half way was left by a follow
- * that was killed. */
+/* Whether a suspended process is to be resumed, or forgotten. What is half way was left by a follow that was killed. */
 static bool is_over(const struct suspend_info *info)
 {
 	return info->follows[0] && (info->may_run || info->state != STATE_SUSPENDED);
