@@ -100,7 +100,10 @@ struct data_files {
 	bool needs_room;   /* it is the directory of a suspend: is there room for a copy? */
 };
 
-/* All are there, and long enough. Each gets a second name among those of @to (NULL: none), or is copied. */
+/*
+ * All are there, and long enough; where nothing is freed, a resume needs none. Each gets a second name among those of @to
+ * (NULL: none), or is copied.
+ */
 static int check_or_copy_data(const struct process *process, const struct data_files *from, const struct data_files *to)
 {
 	const struct kfd_state *state = &process->gpu.state;
@@ -419,7 +422,7 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 
 	*ret = (struct suspend_image){ .has_kfd = process.head.report.has_kfd };
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
-		state->bos[i].share.kind = process.plan[i] ? KFD_BO_OWN : KFD_BO_IMPORT;
+		state->bos[i].share.kind = process.plan[i] && count_freed(&process) ? KFD_BO_OWN : KFD_BO_IMPORT;
 		ret->freed_bytes += process.plan[i] == BO_FREE ? state->bos[i].size : 0;
 	}
 	if (!err) {

@@ -142,14 +142,17 @@ int __wrap_kill(pid_t pid, int sig)
 	return 0;
 }
 
+static uint32_t nr_left; /* BOs that the process has */
+
 /* What the restored process has: the GPU has another id. */
-int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr, uint32_t off, struct kfd_state *ret)
+int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr_bos, uint32_t max_difference,
+			 struct kfd_state *ret)
 {
-	*ret = (struct kfd_state){ .nr_devices = 1, .nr_records = nr };
+	*ret = (struct kfd_state){ .nr_devices = 1, .nr_records = nr_bos };
 	ret->devices = calloc(1, sizeof(*ret->devices));
 	ret->devices[0].user_gpu_id = GPU;
 	ret->devices[0].actual_gpu_id = ACTUAL;
-	return nr == 1 ? 0 : -EINVAL;
+	return nr_bos == nr_left ? 0 : -EINVAL;
 }
 
 STUB(int, kfd_state_nodes, (const struct topology *all, pid_t pid, const struct kfd_state *state, struct topology **ret), 0)
@@ -337,6 +340,7 @@ static void boot(void)
 	assert_int_equal(mkdir(base, 0755), 0);
 	make_images();
 	*machine = (struct machine){ 0 };
+	nr_left = 1;
 	assert_int_equal(datadir_choose(base, ID, &place), 0);
 	assert_int_equal(datadir_make_run(), 0);
 	assert_int_equal(datadir_make(&place, &fd), 0);
@@ -627,6 +631,31 @@ TEST(a_process_comes_back_suspended_on_another_gpu)
 	record_remove(&process.head);
 	process_done(&process);
 	assert_int_equal(faccessat(images, "amdgpu-freed-5242880-1111.img", F_OK, 0), 0);
+	suspend_restore_free(restore);
+}
+
+static void set_free_failed(struct process *process)
+{
+	process->plan[1] = BO_FREE_FAILED;
+}
+
+TEST(data_of_a_process_that_could_free_nothing_are_not_moved)
+{
+	struct process process = process_of(RESTORED);
+	struct suspend_restore *restore = NULL;
+	uint32_t nr;
+
+	boot();
+	change(PID, set_free_failed);
+	nr_left = 2;
+	assert_int_equal(dump(), 0);
+	assert_int_equal(faccessat(images, "amdgpu-freed-5242880-1111.img", F_OK, 0), -1);
+	leave_machine();
+	assert_int_equal(restore_all(&restore), 0);
+	assert_int_equal(record_read(&process), 0);
+	assert_int_equal(record_read_count(&process, &nr), -ENOENT);
+	record_remove(&process.head);
+	process_done(&process);
 	suspend_restore_free(restore);
 }
 
