@@ -336,7 +336,6 @@ int sysfs_read_topology(const char *root, struct topology **ret)
 	return 0;
 }
 
-/* -EPERM at reading is how the device cgroup hides a node; a security module answers -EACCES. */
 bool sysfs_node_is_hidden(int sysfs, uint32_t node, bool otherwise)
 {
 	_cleanup_close_ int fd = -1;

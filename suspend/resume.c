@@ -479,7 +479,7 @@ static int run_all(struct batch *batch)
 
 	for (size_t i = 0; !err && i < batch->nr; i++) {
 		struct process *process = &batch->processes[i];
-		bool has_changed = process->head.phase != PHASE_COPYING;
+		bool has_changed = !process->has_ended && process->head.phase != PHASE_COPYING;
 		bool is_marked = has_changed && task_find_mark(process->head.pid, -1) >= 0;
 
 		if (process->has_ended)

@@ -194,8 +194,8 @@ void print_id(const char *key, const char *before, uint64_t id)
 {
 	if (out.json)
 		print_number(key, before, id);
-	else if (before)
-		printf("%s%#" PRIx64, before, id);
+	else
+		print_address(key, before, id);
 }
 
 void print_address(const char *key, const char *before, uint64_t address)
