@@ -133,10 +133,11 @@ bool hold_is_traced(pid_t pid)
 	pid_t tracer = (pid_t)proc_status(pid, "TracerPid", 10);
 	uint64_t pending;
 
-	if (!tracer || task_has_ended(tracer))
+	if (!tracer)
 		return false;
 	pending = proc_status(tracer, "ShdPnd", 16) | proc_status(tracer, "SigPnd", 16);
-	return !(stat_number(tracer, 9) & PF_EXITING || pending & 1ull << (SIGKILL - 1));
+	/* Whether it has ended meanwhile is asked last. */
+	return !(pending & 1ull << (SIGKILL - 1) || stat_number(tracer, 9) & PF_EXITING || task_has_ended(tracer));
 }
 
 /* Waits for a tracer that is about to end. */
