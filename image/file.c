@@ -273,7 +273,7 @@ static int check_fields(const char *name, const ProtobufCMessage *message)
 	if (!optional_number(message, "crc32c"))
 		return bad_image(name, "is damaged: it has no CRC-32C of itself, and its writer writes one");
 	return fail(-EOPNOTSUPP, "image %s: was written by version %.40s of the plugin, and version %s does not know all "
-		    "that it has: use the newer plugin", name, version ? version : "(unknown)", plugin_version);
+		    "that it has: use that version", name, version ? version : "(unknown)", plugin_version);
 }
 
 int image_message_unpack(const char *name, const ProtobufCMessageDescriptor *type, const char *id_field,

@@ -460,6 +460,7 @@ TEST(fields_of_a_later_version_are_refused_of_an_unknown_writer)
 	log_clear();
 	assert_int_equal(render_image_unpack("later", later, sizeof(later), &back), -EOPNOTSUPP);
 	assert_non_null(strstr(log_text, "was written by version (unknown) of the plugin"));
+	assert_non_null(strstr(log_text, "use that version"));
 	log_clear();
 	assert_int_equal(render_image_unpack("later", later, 6, &back), -EBADMSG);
 	assert_non_null(strstr(log_text, "is damaged: it has no CRC-32C of itself"));
