@@ -680,8 +680,17 @@ int suspend_ask(pid_t pid, struct suspend_info *ret)
 	char path[PATH_MAX];
 	struct record_head head;
 	int err = record_find(pid, &head);
+	bool is_marked = err == -ENOENT && task_find_mark(pid, -1) >= 0;
 
 	*ret = (struct suspend_info){ .report = { .pid = pid } };
+	/* A suspend may have begun between the two questions. */
+	if (is_marked)
+		err = record_find(pid, &head);
+	if (err == -ENOENT && is_marked)
+		return fail(-EXDEV,
+			    "pid %d: is suspended, and nothing here says where its memory is: resume it where it was suspended (in "
+			    "another pid namespace, in a container, or by another version)",
+			    pid);
 	if (err == -ENOENT)
 		return process_start(pid) ? 0 : fail(-ESRCH, "pid %d: there is no such process", pid);
 	if (err)

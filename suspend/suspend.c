@@ -80,8 +80,8 @@ static int check_unsuspended(pid_t pid)
 	if (err == -EXDEV)
 		fail_clear();
 	if (is_marked)
-		return fail(-EALREADY, "pid %d: is suspended already, in another pid namespace or container: resume it there",
-			    pid);
+		return fail(-EALREADY, "pid %d: is suspended already, in another pid namespace, in a container, or by another version: resume "
+					"it there", pid);
 	return err == -ENOENT || err == -EXDEV ? 0 : err;
 }
 

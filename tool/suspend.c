@@ -286,6 +286,7 @@ int seconds_of(const char *option, const char *text, unsigned int *ret)
 int command_verb(const struct arguments *arguments)
 {
 	struct suspend_work work = { .dir = arguments->dir, .verb = arguments->verb };
+	struct suspend_info info;
 	char path[PATH_MAX];
 	int status;
 
@@ -300,11 +301,10 @@ int command_verb(const struct arguments *arguments)
 	status = suspend_in_child(&work);
 	if (status != TOOL_NOTHING) /* the child has said all */
 		_exit(status);
-	if (work.verb == RESUME && arguments->nr_pids == 1 && task_find_mark(arguments->pids[0], -1) >= 0)
-		return complain(
-			"pid %d: is suspended, and nothing here says where its memory is: resume it where it was suspended (in "
-			"another pid namespace, or in a container)",
-			arguments->pids[0]);
+	for (size_t i = 0; i < arguments->nr_pids; i++)
+		if (suspend_ask(arguments->pids[i], &info) == -EXDEV)
+			return complain_failure();
+	fail_clear();
 	if (work.verb == RESUME && arguments->nr_pids == 1 && !arguments->tree && !arguments->cgroup)
 		return resume_queues(arguments->pids[0]);
 	print_text("no process of them is %s\n", work.verb == UNLOCK ? "locked" : "suspended");

@@ -22,7 +22,7 @@
 #define BOOT "0123456789abcdef"
 
 static uint64_t start; /* of the process; 0: it is gone */
-static bool is_initial_ns;
+static bool is_initial_ns, is_marked;
 
 /* ---- the machine ---- */
 
@@ -35,6 +35,7 @@ STUB(char, task_state, (pid_t pid), its_state)
 STUB(uint64_t, __wrap_proc_status, (pid_t pid, const char *name, int base), nr_threads)
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
 STUB(int, task_in_initial_pid_ns, (void), is_initial_ns)
+STUB(int, task_find_mark, (pid_t pid, int after), is_marked ? 9 : -1)
 STUB(bool, cgroup_of, (pid_t pid, char path[PATH_MAX]), false)
 STUB(bool, cgroup_above, (char *path), false)
 STUB(bool, cgroup_is_frozen, (const char *path), false)
@@ -242,6 +243,16 @@ TEST(a_process_of_the_same_number_elsewhere_has_a_record_of_its_own)
 	record_remove(&head);
 	assert_false(is_there(record) || is_there(place.dir));
 	assert_true(is_there(other) && is_there(others_data));
+}
+
+TEST(who_is_suspended_without_a_record_does_not_run)
+{
+	struct suspend_info info;
+
+	is_marked = true;
+	assert_int_equal(suspend_ask(PID + 1, &info), -EXDEV);
+	expect_text("is suspended, and nothing here says where its memory is");
+	is_marked = false;
 }
 
 TEST(a_record_of_another_version_is_named_and_can_be_removed)
