@@ -132,6 +132,11 @@ static int visit_entry(const struct images *images, struct archive *archive, str
 	member.name = slash ? slash + 1 : path;
 	if (!path || !is_image_name(member.name))
 		return 0;
+	/* Unpacked it is a file like others. */
+	if (archive_entry_hardlink(entry)) {
+		complain("%s: %s is a hard link in it: unpack it", images->path, path);
+		return -EINVAL;
+	}
 	if (archive_entry_size(entry) < 0)
 		return wrong(images, archive_error_string(archive));
 	member.size = (uint64_t)archive_entry_size(entry);
