@@ -430,7 +430,7 @@ void freezer_end(struct batch *batch)
 		if (batch->processes[i].head.report.is_held_by_signal && batch->processes[i].head.is_stopped)
 			batch->nr_parents = 0;
 	for (size_t i = 0; i < batch->nr_parents; i++)
-		if (task_state(batch->parents[i]) == 'T')
+		if (task_state(batch->parents[i]) == 'T' && task_find_mark(batch->parents[i], -1) < 0)
 			kill(batch->parents[i], SIGCONT);
 	batch->nr_parents = 0;
 	defer_signals(false);

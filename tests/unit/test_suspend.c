@@ -84,6 +84,7 @@ static struct model {
 	bool is_parent_stopped, parent_looks;		 /* parent_looks: it stops itself when the process is stopped, and
 							    continues it when it is continued */
 	bool is_parent_stopped_late; /* by others, while data are copied */
+	bool is_parent_marked; /* it is suspended itself */
 	bool no_cgroups, has_own, is_in_own;		 /* has_own: the cgroup of its own is there */
 	bool is_seen_outside;
 	bool frozen[3], is_thawed_meanwhile;		 /* the cgroup above, the one that it was in, its own */
@@ -536,6 +537,8 @@ STUB(int, mount_memory, (const char *path), -EPERM)
 
 int task_find_mark(pid_t pid, int after)
 {
+	if (pid == PARENT)
+		return models->is_parent_marked ? 9 : -1;
 	select_pid(pid);
 	return model->marked && after < 9 ? 9 : -1;
 }
@@ -1856,6 +1859,16 @@ TEST(a_parent_does_not_continue_what_sigstop_alone_holds)
 	complete(0);
 	assert_false(model->stopped);
 	assert_false(model->is_parent_stopped);
+}
+
+TEST(a_parent_that_is_suspended_itself_is_not_continued)
+{
+	make_process();
+	model->no_cgroups = true;
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->is_parent_stopped = model->is_parent_marked = true;
+	complete(0);
+	assert_true(model->is_parent_stopped);
 }
 
 TEST(a_parent_that_others_stop_between_calls_stays_stopped)
