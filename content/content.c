@@ -32,6 +32,17 @@ struct watch {
 	double logged, next_look;
 };
 
+int content_run_fail(struct content_run *run, int err)
+{
+	pthread_mutex_lock(&run->lock);
+	if (!atomic_load(&run->err)) {
+		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
+		atomic_store(&run->err, err);
+	}
+	pthread_mutex_unlock(&run->lock);
+	return err;
+}
+
 static void watch_done(struct watch *watch)
 {
 	free(watch->lanes);

@@ -171,48 +171,59 @@ static int choose(const struct match_process *process, struct match_candidates *
 	return match_devices(saved, machine, &options, ret);
 }
 
-/* ---- a process that comes before a larger one ---- */
+/* ---- the attempts ---- */
 
-static int choose_beside_larger(const struct match_process *process, struct match_candidates *candidates,
-				struct match_map **ret)
+/*
+ * What was chosen before, and what the process with most GPUs would choose for those of this one. False: this one is not a
+ * part of that.
+ */
+static bool choose_for_larger(const struct match_process *process, struct match_candidates *candidates,
+			      struct match_choices *ret)
 {
-	struct match_choices choices = *process->choices;
-	struct match_process follower = *process, larger = *process;
+	struct match_process larger = *process;
 	_cleanup_free_ struct match_map *map = NULL;
-	bool is_part = process->largest && topology_count_gpus(process->saved) < topology_count_gpus(process->largest);
 
-	for (unsigned int i = 0; is_part && i < process->saved->nr_nodes; i++)
-		is_part = !topology_is_gpu(process->saved->nodes[i]) ||
-			  topology_find_minor(process->largest, topology_minor(process->saved->nodes[i])) >= 0;
-	if (!is_part)
-		return choose(process, candidates, ret);
-	/* What the larger one would choose for this one's GPUs. */
+	if (!process->largest || topology_count_gpus(process->saved) >= topology_count_gpus(process->largest))
+		return false;
+	for (unsigned int i = 0; i < process->saved->nr_nodes; i++)
+		if (topology_is_gpu(process->saved->nodes[i]) &&
+		    topology_find_minor(process->largest, topology_minor(process->saved->nodes[i])) < 0)
+			return false;
 	larger.saved = process->largest;
 	memset(larger.work, 0, sizeof(larger.work));
 	if (choose(&larger, candidates, &map))
 		fail_clear();
+	*ret = *process->choices;
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
 		if (topology_find_minor(process->saved, map->pairs[i].saved_minor) >= 0)
-			match_remember(&choices, &map->pairs[i]);
-	follower.choices = &choices;
-	if (!choose(&follower, candidates, ret))
-		return 0;
-	/* Where it has no map, or none of what this process may use, each chooses for itself. */
-	fail_clear();
-	return choose(process, candidates, ret);
+			match_remember(ret, &map->pairs[i]);
+	return true;
 }
 
+/* The first attempt that finds a map counts, and of several that do not, the words of the last one. */
 int match_choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
 {
-	struct match_process resumed = *process;
+	struct match_process attempt = *process;
+	struct match_choices of_larger;
+	bool wants_resume = false;
+	int err = 0;
 
 	/* Where ids are kept, a preference must not lead to other ones: the restore would be refused. */
 	for (unsigned int i = 0; !process->options->keeps_ids && i < process->choices->nr; i++)
-		resumed.with_resume |= process->choices->list[i].work.vram_later != 0;
-	if (resumed.with_resume) {
-		if (!choose_beside_larger(&resumed, candidates, ret))
-			return 0;
-		fail_clear();
+		wants_resume |= process->choices->list[i].work.vram_later != 0;
+	for (int resume = wants_resume; resume >= 0; resume--) {
+		attempt.with_resume = resume;
+		for (int beside = 1; beside >= 0; beside--) {
+			attempt.choices = process->choices;
+			if (beside && !choose_for_larger(&attempt, candidates, &of_larger))
+				continue;
+			attempt.choices = beside ? &of_larger : process->choices;
+			if (err)
+				fail_clear();
+			err = choose(&attempt, candidates, ret);
+			if (!err)
+				return 0;
+		}
 	}
-	return choose_beside_larger(process, candidates, ret);
+	return err;
 }

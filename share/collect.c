@@ -263,44 +263,6 @@ static int collect_file(struct survey *survey, size_t number)
 	return err;
 }
 
-/* ---- which file of a render node has the KFD's address space ---- */
-
-/*
- * Marks those beside a file that shows that it is the KFD's, and do not. Where a process has no buffer on the GPU that the CPU
- * can map (files.c), that is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without
- * contexts, which are all that can be saved, ROCm makes them in no other. Each is asked once: a sign may be many calls.
- */
-static int choose_by(struct survey *survey, bool by_pasid)
-{
-	const struct task_files *files = survey->request->files;
-	_cleanup_free_ bool *signs = calloc(files->count + 1, sizeof(*signs));
-	struct task_kfd kfd;
-
-	if (!signs)
-		return -ENOMEM;
-	for (size_t i = 0; i < files->count; i++) {
-		const struct task_file *file = &files->files[i];
-
-		if (files_may_lack_kfd_vm(survey, i))
-			signs[i] = !by_pasid ? survey->objects[i].nr_syncobjs :
-				   !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
-	}
-	for (size_t i = 0; i < files->count; i++)
-		for (size_t j = 0; signs[i] && j < files->count; j++)
-			if (!signs[j] && files_compete(survey, i, j))
-				survey->without_kfd_vm[j] = true;
-	return 0;
-}
-
-static int mark_without_kfd_vm(struct survey *survey, size_t number)
-{
-	const struct share_request *request = survey->request;
-	size_t process = survey_process_of(request, request->files->files[number].pid);
-
-	survey->without_kfd_vm[number] = request->processes[process]->file.minor || files_without_kfd_vm(survey, process, number);
-	return 0;
-}
-
 int collect_bos(struct survey *survey)
 {
 	const struct share_request *request = survey->request;
@@ -392,13 +354,7 @@ int collect_all(struct survey *survey)
 	if (err)
 		return err;
 	err = for_each_file(survey, add_syncobjs);
-	if (err)
-		return err;
-	memset(survey->without_kfd_vm, true, survey->request->files->count);
-	err = for_each_file(survey, mark_without_kfd_vm);
 	if (!err)
-		err = choose_by(survey, true);
-	if (!err)
-		err = choose_by(survey, false);
+		err = files_find_kfd_vm(survey);
 	return err ? err : for_each_file(survey, collect_file);
 }

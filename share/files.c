@@ -3,7 +3,7 @@
  * Which of a process' open files of one render node has the KFD's address space.
  *
  * The kernel lets all BOs of the KFD be mapped through the file with that address space, and through another file only
- * those of which that one has a handle. This is the best sign; collect.c has others.
+ * those of which that one has a handle. This is the best sign; choose_by() has others.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -49,9 +49,9 @@ static size_t count_bos(const struct gpu_process *process, uint32_t minor, uint3
 	return nr;
 }
 
-bool files_without_kfd_vm(const struct survey *survey, size_t process, size_t file)
+/* Whether another file of the same render node can map more BOs of the process. */
+static bool another_maps_more(const struct survey *survey, const struct gpu_process *of, size_t file)
 {
-	const struct gpu_process *of = survey->request->processes[process];
 	const struct task_files *files = survey->request->files;
 	const struct task_file *its = &files->files[file];
 	size_t nr = SIZE_MAX; /* not counted yet */
@@ -68,7 +68,8 @@ bool files_without_kfd_vm(const struct survey *survey, size_t process, size_t fi
 	return false;
 }
 
-bool files_compete(const struct survey *survey, size_t file, size_t other)
+/* Whether two files are of one node and one process, and each may be the one with the KFD's address space. */
+static bool compete(const struct survey *survey, size_t file, size_t other)
 {
 	const struct task_files *files = survey->request->files;
 
@@ -79,9 +80,52 @@ bool files_compete(const struct survey *survey, size_t file, size_t other)
 bool files_may_lack_kfd_vm(const struct survey *survey, size_t file)
 {
 	for (size_t i = 0; i < survey->request->files->count; i++)
-		if (files_compete(survey, file, i))
+		if (compete(survey, file, i))
 			return true;
 	return false;
+}
+
+/*
+ * Marks those beside a file that shows that it is the KFD's, and do not. Where a process has no buffer on the GPU that the CPU
+ * can map, that is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without
+ * contexts, which are all that can be saved, ROCm makes them in no other. Each is asked once: a sign may be many calls.
+ */
+static int choose_by(struct survey *survey, bool by_pasid)
+{
+	const struct task_files *files = survey->request->files;
+	_cleanup_free_ bool *signs = calloc(files->count + 1, sizeof(*signs));
+	struct task_kfd kfd;
+
+	if (!signs)
+		return -ENOMEM;
+	for (size_t i = 0; i < files->count; i++) {
+		const struct task_file *file = &files->files[i];
+
+		if (files_may_lack_kfd_vm(survey, i))
+			signs[i] = !by_pasid ? survey->objects[i].nr_syncobjs :
+				   !task_ask_kfd(file->pid, &kfd) && kfd.pasid && task_file_has_pasid(file, kfd.pasid);
+	}
+	for (size_t i = 0; i < files->count; i++)
+		for (size_t j = 0; signs[i] && j < files->count; j++)
+			if (!signs[j] && compete(survey, i, j))
+				survey->without_kfd_vm[j] = true;
+	return 0;
+}
+
+int files_find_kfd_vm(struct survey *survey)
+{
+	const struct share_request *request = survey->request;
+	int err;
+
+	for (size_t i = 0; i < request->files->count; i++) {
+		size_t process = survey_process_of(request, request->files->files[i].pid);
+		const struct gpu_process *of = process < request->nr_processes ? request->processes[process] : NULL;
+
+		survey->without_kfd_vm[i] = !request->files->files[i].minor || !of || of->file.minor ||
+					    another_maps_more(survey, of, i);
+	}
+	err = choose_by(survey, true);
+	return err ? err : choose_by(survey, false);
 }
 
 size_t files_owner(const struct survey *survey, size_t file)

@@ -320,6 +320,7 @@ static struct account account_for(struct survey *survey, const struct buffer *bu
 /* ---- the verdict ---- */
 
 struct verdict {
+	bool is_explained;
 	int64_t count, known;
 	pid_t pid;	 /* who is not dumped and has the buffer; 0: not known */
 	bool is_suspect; /* or may have it */
@@ -344,16 +345,16 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 }
 
 /*
- * 1: all references are explained; 0: not, and *verdict says how; -errno after fail(). Some references may be those of the
- * KFD's own files, or of an external holder. Where nobody in the dump has a handle, only an external handle keeps the reference of
- * the object. Where the dump has one, or on another GPU, any holder may.
+ * Some references may be those of the KFD's own files, or of an external holder. Where nobody in the dump has a handle, only an
+ * external handle keeps the reference of the object. Where the dump has one, or on another GPU, any holder may. 0, or -errno
+ * after fail().
  */
 static int judge(struct survey *survey, const struct buffer *buffer, const struct account *account,
 		 struct verdict *verdict)
 {
 	struct references *references = survey->references;
 	bool far = account->nr_other_gpus;
-	int64_t object = 1, rest, own;
+	int64_t object = 1, rest, kfds_file;
 	int err;
 
 	*verdict = (struct verdict){ 0 };
@@ -365,12 +366,11 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 			    holder_pid(survey, buffer->holders), buffer->minor);
 	rest = verdict->count - account->known - object;
 	/* The KFD's own file has one reference on the buffer's GPU, two on another one. */
-	own = account->nr_here[HOLDER_BO] && object;
-	verdict->known = account->known + object + own + 2 * account->nr_other_gpus;
-	if (rest < 0 || verdict->count > verdict->known || (rest % 2 && !own))
+	kfds_file = account->nr_here[HOLDER_BO] && object;
+	verdict->known = account->known + object + kfds_file + 2 * account->nr_other_gpus;
+	verdict->is_explained = !rest;
+	if (rest <= 0 || verdict->count > verdict->known || (rest % 2 && !kfds_file))
 		return 0;
-	if (!rest)
-		return 1;
 	err = references->externals ? 0 : externals_read(survey, &references->externals);
 	if (err)
 		return err;
@@ -380,15 +380,17 @@ static int judge(struct survey *survey, const struct buffer *buffer, const struc
 		return 0;
 	verdict->pid = externals_suspect(survey, references->externals, buffer, account->nr_here[HOLDER_HANDLE] || far, far);
 	verdict->is_suspect = verdict->pid;
-	return !verdict->pid;
+	verdict->is_explained = !verdict->pid;
+	return 0;
 }
 
 int references_explain(struct survey *survey, const struct buffer *buffer)
 {
 	const struct account account = account_for(survey, buffer);
 	struct verdict verdict;
+	int err = judge(survey, buffer, &account, &verdict);
 
-	return judge(survey, buffer, &account, &verdict);
+	return err ? err : verdict.is_explained;
 }
 
 int references_check(struct survey *survey, const struct buffer *buffer)
@@ -399,15 +401,16 @@ int references_check(struct survey *survey, const struct buffer *buffer)
 	bool dkms = survey->request->is_dkms;
 	char who[64] = "a process that is not dumped (or a message in flight)";
 	struct verdict verdict;
-	int r;
+	int err = judge(survey, buffer, &account, &verdict);
 
-	while (!(r = judge(survey, buffer, &account, &verdict)) && monotonic_seconds() < end) {
+	while (!err && !verdict.is_explained && monotonic_seconds() < end) {
 		externals_free(survey->references->externals);
 		survey->references->externals = NULL;
 		usleep(RECOUNT_US);
+		err = judge(survey, buffer, &account, &verdict);
 	}
-	if (r)
-		return r > 0 ? 0 : r;
+	if (err || verdict.is_explained)
+		return err;
 	if (verdict.pid)
 		snprintf(who, sizeof(who), "pid %d, which is not dumped", verdict.pid);
 	else if (dkms)

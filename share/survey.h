@@ -152,11 +152,8 @@ int survey_refuse_memory(pid_t pid, uint32_t minor);
 
 /* ---- files of render nodes (files.c) ---- */
 
-/* Whether a process has the KFD's address space on a GPU in another file than this one of the same render node. */
-bool files_without_kfd_vm(const struct survey *survey, size_t process, size_t file);
-
-/* Whether two files are of one node and one process, and each may be the one with the KFD's address space. */
-bool files_compete(const struct survey *survey, size_t file, size_t other);
+/* Sets without_kfd_vm of all files, once their syncobjs are known. 0 or -ENOMEM. */
+int files_find_kfd_vm(struct survey *survey);
 
 /* Whether a process has another file of the node that may as well be the one with the KFD's address space. */
 bool files_may_lack_kfd_vm(const struct survey *survey, size_t file);
