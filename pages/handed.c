@@ -35,14 +35,16 @@
 
 enum handed_state { HANDED_NOT_YET, HANDED, HANDED_TAKEN, HANDED_DONE };
 
-/* What a task has on one GPU, without the files: their ids in the store are in place of the descriptors. */
+/* What a task has on one GPU. */
 struct handed {
 	atomic_int state;
 	int id; /* of the images */
 	uint32_t minor;
 	int pid; /* of the task, in its own namespace */
-	struct content_gpu gpu; /* render_fd: of a bundle with the render node and the pages file; bos: not used */
+	struct content_gpu gpu; /* without files and BOs */
+	int files_store_id;	/* of a bundle with the render node and, unless it is streamed, the pages file */
 	unsigned int first_bo;
+	size_t nr_bos;
 };
 
 /* A BO, as content_bo has it. */
@@ -53,14 +55,19 @@ struct handed_bo {
 	bool has_crc32c;
 };
 
-/* In memory that tasks share with criu's main process. Pages that nobody touches cost nothing. */
+/*
+ * In memory that tasks share with criu's main process. Pages that nobody touches cost nothing. Who sets what, once:
+ *
+ *   is_filling   the main process, when its thread has begun to fill
+ *   is_closed    the main process, when no task hands over any more
+ *   err          who fills, when that has failed; after error_text
+ *   is_told      the process that says these words
+ */
 struct handed_table {
 	atomic_uint nr, nr_bos;
-	atomic_bool is_filling; /* a thread does */
-	atomic_bool is_closed;	/* no task hands over any more */
-	atomic_int err;		/* the first failure, with its words; set last */
+	atomic_bool is_filling, is_closed, is_told;
+	atomic_int err;
 	char error_text[FAIL_TEXT_MAX];
-	atomic_bool is_told; /* one process has said it */
 	struct handed list[MAX_HANDED];
 	struct handed_bo bos[MAX_HANDED_BOS];
 };
@@ -119,8 +126,12 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	handed->minor = minor;
 	handed->pid = getpid();
 	handed->first_bo = first;
+	handed->nr_bos = gpu->nr_bos;
+	handed->files_store_id = store_id;
 	handed->gpu = *gpu;
-	handed->gpu.render_fd = store_id;
+	handed->gpu.render_fd = handed->gpu.pages_fd = -1;
+	handed->gpu.bos = NULL;
+	handed->gpu.nr_bos = 0;
 	for (size_t i = 0; i < gpu->nr_bos; i += BUNDLE_MAX) {
 		size_t size = bundle_size(gpu->nr_bos - i);
 		int bo_fds[BUNDLE_MAX];
@@ -232,21 +243,18 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 
 	atomic_store(&handed->state, HANDED_TAKEN);
 	*gpu = handed->gpu;
-	gpu->render_fd = gpu->pages_fd = -1;
-	gpu->nr_bos = 0;
-	gpu->bos = NULL;
-	err = take(handed->gpu.render_fd, fds, handed->gpu.streaming ? 1 : 2);
+	err = take(handed->files_store_id, fds, gpu->streaming ? 1 : 2);
 	if (err)
 		return err;
 	gpu->render_fd = fds[0];
 	if (!gpu->streaming)
 		gpu->pages_fd = fds[1];
-	gpu->bos = calloc(handed->gpu.nr_bos + 1, sizeof(*gpu->bos));
+	gpu->bos = calloc(handed->nr_bos + 1, sizeof(*gpu->bos));
 	if (!gpu->bos)
 		return -ENOMEM;
-	while (!err && gpu->nr_bos < handed->gpu.nr_bos) {
+	while (!err && gpu->nr_bos < handed->nr_bos) {
 		const struct handed_bo *bos = &table->bos[handed->first_bo + gpu->nr_bos];
-		size_t size = bundle_size(handed->gpu.nr_bos - gpu->nr_bos);
+		size_t size = bundle_size(handed->nr_bos - gpu->nr_bos);
 
 		err = take(bos->store_id, fds, size);
 		for (const struct handed_bo *bo = bos; !err && bo < bos + size; bo++)
