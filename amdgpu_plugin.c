@@ -72,7 +72,7 @@ static int plugin_init(int stage)
 	if (wanted == CRIU_WANTED)
 		pr_info("version %s\n", plugin_version);
 	/* A mistake in the settings ends a dump or restore only once that is known to be of a GPU process. */
-	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), options_or_environment, NULL);
+	settings_load_quietly(&plugin.settings, SETTINGS_MACHINE_CONF, criu_image_dir(), options_or_environment);
 	options_check(&plugin.settings);
 	if (wanted == CRIU_WANTED && settings_check(&plugin.settings))
 		return result(-EINVAL, "settings");

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -207,6 +208,13 @@ int read_text(int fd, char *text, size_t size)
 	}
 	text[len] = '\0';
 	return strlen(text) == len ? 0 : -EINVAL;
+}
+
+void *shared_memory_new(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 int stat_quietly(int dir_fd, const char *path, struct stat *ret)

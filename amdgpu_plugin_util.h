@@ -228,6 +228,12 @@ int write_all(int fd, const void *data, size_t size);
 int read_all(int fd, void *data, size_t size);
 
 /*
+ * Zeroed memory for this process and those that it will fork; munmap() gives it back. Pages that nobody touches cost nothing.
+ * NULL when memory is short.
+ */
+void *shared_memory_new(size_t size);
+
+/*
  * The rest of a file as a string in @size bytes. 0 or -errno: -EFBIG for a larger one, -EINVAL
  * for one with a NUL in it. No message.
  */

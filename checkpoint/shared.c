@@ -22,14 +22,12 @@
 
 enum cgroup_state { CGROUP_FREE, CGROUP_TAKEN, CGROUP_VALID };
 
-/* Pages that nobody touches cost nothing. */
 struct shared *shared_new(void)
 {
-	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct shared *shared = shared_memory_new(sizeof(*shared));
 	pthread_mutexattr_t between_processes;
 
-	if (shared == MAP_FAILED)
+	if (!shared)
 		return NULL;
 	pthread_mutexattr_init(&between_processes);
 	pthread_mutexattr_setpshared(&between_processes, PTHREAD_PROCESS_SHARED);

@@ -87,7 +87,7 @@ static void report_progress(struct watch *watch)
 				watch->gpus[i].stats.bytes, layout_content_bytes(&watch->lanes[i].layout),
 				watch->run.dump ? "saved" : "restored");
 	}
-	if (options->is_cancelled && options->is_cancelled(options->cancel_arg))
+	if (options->is_cancelled && atomic_load(options->is_cancelled))
 		content_run_fail(&watch->run, -ECANCELED);
 }
 

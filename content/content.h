@@ -65,9 +65,7 @@ struct content_options {
 	void (*on_progress)(void *arg, const struct content_gpu *gpu);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
-	/* Asked as often, in the same thread: true ends the run with -ECANCELED, no message. NULL = not. */
-	bool (*is_cancelled)(void *arg);
-	void *cancel_arg;
+	const atomic_bool *is_cancelled; /* looked at as often: true ends the run with -ECANCELED, no message. NULL = not */
 	/*
 	 * Asked in the same thread at first and when a GPU has copied all that it had, while other GPUs go on: puts what it has
 	 * to copy next, with its files, in the place of that: 1. There is nothing more: 0; nothing yet: -EAGAIN, and it is asked

@@ -256,7 +256,7 @@ static int wait_part(struct copier *copier, struct dma_part *part)
 		if (err && err != -EINTR)
 			return fail(err, "waiting for the GPU: %m");
 		part->in_flight = err || !expired;
-		if (part->in_flight && copier->config.stopped && copier->config.stopped(copier->config.stopped_arg))
+		if (part->in_flight && copier->config.stop && atomic_load(copier->config.stop))
 			return -ECANCELED;
 		if (part->in_flight && monotonic_seconds() >= deadline) {
 			copier->hung_rings |= 1u << part->fence.ring;
@@ -279,7 +279,7 @@ int copier_drain(struct copier *copier)
 {
 	int ret = 0;
 
-	copier->config.stopped = NULL; /* the memory must not go while the GPU uses it */
+	copier->config.stop = NULL; /* the memory must not go while the GPU uses it */
 	for (unsigned int i = 0; copier->parts && i < nr_parts(copier); i++) {
 		struct dma_part *part = &copier->parts[i];
 		int err = copier->hung_rings >> part->fence.ring & 1 ? 0 : wait_part(copier, part);

@@ -23,9 +23,7 @@ struct copier_config {
 	unsigned int first_ring; /* copiers that differ in it share the rings out, where slots are too small for several */
 	unsigned int fence_timeout_ms;
 	bool to_staging; /* direction: a dump */
-	/* Asked while a fence is waited for: true ends the wait with -ECANCELED. */
-	bool (*stopped)(void *arg);
-	void *stopped_arg;
+	const atomic_int *stop; /* looked at while a fence is waited for: not 0 ends the wait with -ECANCELED. NULL = not */
 };
 
 #define COPIER_MAX_RINGS 2
@@ -49,7 +47,7 @@ struct copier {
 
 /* After a failure copier_done() still has to be called. */
 int copier_init(struct copier *copier, const struct copier_config *config);
-/* Waits for all that is in flight, whatever config.stopped says. First error. */
+/* Waits for all that is in flight, whatever config.stop says. First error. */
 int copier_drain(struct copier *copier);
 /* Releases everything but BOs, when it is drained; accepts a half-built copier. First error. */
 int copier_done(struct copier *copier);

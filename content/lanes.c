@@ -23,13 +23,6 @@
 
 /* ---- errors ---- */
 
-static bool is_stopped(void *arg)
-{
-	const struct lane *lane = arg;
-
-	return content_run_has_failed(lane->lanes->run);
-}
-
 struct place {
 	char text[64];
 };
@@ -234,7 +227,7 @@ static int end_window(struct lane *lane, unsigned int slot)
 	uint64_t len, off = layout_window(&lanes->layout, lane->window[slot], &len);
 	int err = lanes->gpu->nr_bos ? copier_wait(&lane->copier, slot) : 0;
 
-	if (err == -ECANCELED && is_stopped(lane))
+	if (err == -ECANCELED && content_run_has_failed(lanes->run))
 		return err;
 	if (err)
 		return copy_failed(lanes, err, off);
@@ -265,7 +258,7 @@ static int copy_windows(struct lane *lane)
 	for (;;) {
 		int err;
 
-		if (is_stopped(lane))
+		if (content_run_has_failed(lanes->run))
 			return -ECANCELED;
 		if (w < lanes->layout.nr_windows && begun - ended < lanes->nr_slots)
 			w = atomic_fetch_add(&lanes->next_window, 1);
@@ -294,8 +287,7 @@ static void copy_contents_of_gpu(struct lane *lane)
 		.first_ring = (unsigned int)(lane - lanes->lane),
 		.fence_timeout_ms = lanes->run->fence_timeout_ms,
 		.to_staging = lanes->run->dump,
-		.stopped = is_stopped,
-		.stopped_arg = lane,
+		.stop = &lanes->run->err,
 	};
 	int err;
 
@@ -359,7 +351,7 @@ static void *other_lane(void *arg)
 	struct lane *lane = arg;
 
 	copy_contents_of_gpu(lane);
-	if (lane->lanes->run->dump && !is_stopped(lane))
+	if (lane->lanes->run->dump && !content_run_has_failed(lane->lanes->run))
 		io_result(lane, pagesio_flush(&lane->io));
 	return NULL;
 }
@@ -401,7 +393,7 @@ static void *first_lane(void *arg)
 	int err;
 
 	stay_near_gpu(lanes);
-	first->io = (struct pagesio){ .flags = -1, .stopped = is_stopped, .stopped_arg = first };
+	first->io = (struct pagesio){ .flags = -1, .stop = &lanes->run->err };
 	err = lanes->run->dump ? pagesio_create(&first->io, gpu->pages_fd, gpu->streaming, bytes)
 			       : pagesio_open(&first->io, gpu->pages_fd, gpu->streaming, bytes);
 	while (!err && nr < lanes->nr_lanes && !pagesio_open_again(&lanes->lane[nr].io, &first->io))

@@ -105,7 +105,7 @@ static int wait_pipe(struct pagesio *io, short events)
 	struct pollfd p = { .fd = io->fd, .events = events };
 	int n;
 
-	if (io->stopped && io->stopped(io->stopped_arg))
+	if (io->stop && atomic_load(io->stop))
 		return -ECANCELED;
 	n = poll(&p, 1, POLL_MS);
 	if (n < 0 && errno != EINTR)

@@ -10,6 +10,7 @@
 #ifndef CONTENT_PAGESIO_H
 #define CONTENT_PAGESIO_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,9 +28,7 @@ struct pagesio {
 	uint64_t hole_from, data_from, data_to;
 	bool some_cached; /* of what was read: it was in the page cache */
 	uint64_t at; /* offset of the failure */
-	/* Asked while a pipe makes no progress: true ends the transfer with -ECANCELED. */
-	bool (*stopped)(void *arg);
-	void *stopped_arg;
+	const atomic_int *stop; /* looked at while a pipe makes no progress: not 0 ends the transfer with -ECANCELED. NULL = not */
 };
 
 /* Whether its file system is in memory: transfers are copies by a processor. */

@@ -228,12 +228,9 @@ static struct kept {
 	int store_ids[MAX_KEPT];
 } *kept;
 
-/* Shared with tasks. Pages that nobody touches cost nothing. */
 int criu_store_begin(void)
 {
-	void *p = mmap(NULL, sizeof(*kept), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	kept = p == MAP_FAILED ? NULL : p;
+	kept = shared_memory_new(sizeof(*kept));
 	return kept ? 0 : -ENOMEM;
 }
 

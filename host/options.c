@@ -42,13 +42,12 @@ static const char *behind_name(const char *option, const char *setting)
 	return *option && *option != '=' ? NULL : option;
 }
 
-const char *options_or_environment(const char *name, void *arg)
+const char *options_or_environment(const char *name)
 {
 	const char *value = getenv(name);
 	char **options;
 	unsigned int n = get_options(&options);
 
-	(void)arg;
 	for (unsigned int i = 0; i < n; i++) {
 		const char *rest = behind_name(options[i], name);
 

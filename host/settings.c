@@ -331,8 +331,7 @@ static int load_file(struct load *load, enum setting_source kind, int dir_fd, co
 	return 0;
 }
 
-int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
-		  void *arg)
+int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn)
 {
 	_cleanup_free_ struct load *load = calloc(1, sizeof(*load));
 	int err;
@@ -349,7 +348,7 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 	load->kind = SETTING_OF_ENVIRONMENT;
 	snprintf(load->place, sizeof(load->place), "option or environment");
 	for (unsigned int i = 0; getenv_fn && i < SETTING_MAX; i++) {
-		const char *value = getenv_fn(rows[i].name, arg);
+		const char *value = getenv_fn(rows[i].name);
 
 		err = value ? apply(load, (enum setting)i, value) : 0;
 		if (err)
@@ -360,9 +359,9 @@ int settings_load(struct settings *ret, const char *machine_conf, int image_dir_
 }
 
 void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
-			   settings_getenv_fn getenv_fn, void *arg)
+			   settings_getenv_fn getenv_fn)
 {
-	if (!settings_load(ret, machine_conf, image_dir_fd, getenv_fn, arg))
+	if (!settings_load(ret, machine_conf, image_dir_fd, getenv_fn))
 		return;
 	set_defaults(ret);
 	snprintf(ret->mistake, sizeof(ret->mistake), "%s", fail_text());

@@ -38,8 +38,7 @@ enum setting {
 	SETTING_CAPABILITY_CHECK,
 	SETTING_RESTORABLE_CHECK,
 	SETTING_SHARING_CHECK,
-	SETTING_N_CHECKS, /* all above are checks */
-	SETTING_N_FLAGS = SETTING_N_CHECKS,
+	SETTING_N_FLAGS, /* all above are checks */
 	/* Others */
 	SETTING_MAX_BUFFER_SIZE = SETTING_N_FLAGS,
 	SETTING_DEVICE_MAP,
@@ -63,27 +62,26 @@ struct settings {
 };
 
 /* Same contract as getenv(): NULL when unset, not owned by the caller. */
-typedef const char *(*settings_getenv_fn)(const char *name, void *arg);
+typedef const char *(*settings_getenv_fn)(const char *name);
 
 /*
  * Reads all sources.
  *
  * machine_conf	path of the machine's file; it may be absent; NULL: none
  * image_dir_fd	directory that may hold SETTINGS_IMAGE_CONF, or that file itself at its start; -1: none
- * getenv_fn	environment look-up, called with arg; NULL: no environment
+ * getenv_fn	environment look-up; NULL: no environment
  *
  * Returns 0, or -errno (-EINVAL for anything wrong in what was written). *ret is
  * written on success only; it holds no resources.
  */
-int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn,
-		  void *arg);
+int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn);
 
 /*
  * The same for a criu that may have no GPU process to deal with: a mistake must not keep it from
  * its work. Every setting is at its default then, and settings_check() says what is wrong.
  */
 void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
-			   settings_getenv_fn getenv_fn, void *arg);
+			   settings_getenv_fn getenv_fn);
 
 /* To be called before settings are used for a process with a GPU. 0, or -EINVAL with the words that were kept. */
 int settings_check(const struct settings *settings);
@@ -99,8 +97,8 @@ const char *setting_accepted(enum setting id);
 
 /* ---- settings as options of the running criu, where it has such ---- */
 
-/* A settings_getenv_fn: the last --plugin-option for the setting, else the environment variable. @arg is not used. */
-const char *options_or_environment(const char *name, void *arg);
+/* A settings_getenv_fn: the last --plugin-option for the setting, else the environment variable. */
+const char *options_or_environment(const char *name);
 
 /*
  * Keeps as the mistake in @settings, if there is none yet, that an option of this plugin is no setting. A variable of the

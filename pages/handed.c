@@ -56,7 +56,7 @@ struct handed_bo {
 };
 
 /*
- * In memory that tasks share with criu's main process. Pages that nobody touches cost nothing. Who sets what, once:
+ * In memory that tasks share with criu's main process. Who sets what, once:
  *
  *   is_filling   the main process, when its thread has begun to fill
  *   is_closed    the main process, when no task hands over any more
@@ -321,13 +321,6 @@ static int next_handed(void *arg, struct content_gpu *gpu)
 	return r == -EAGAIN ? -EIO : r;
 }
 
-static bool is_cancelled(void *arg)
-{
-	const struct pages_filling *filling = arg;
-
-	return atomic_load(&filling->is_cancelled);
-}
-
 /* Fills all that tasks have handed over, and hand over until the table is closed. A failure is noted there. */
 static void fill(struct pages_filling *filling)
 {
@@ -338,8 +331,7 @@ static void fill(struct pages_filling *filling)
 
 	options.next = next_handed;
 	options.next_arg = filling;
-	options.is_cancelled = is_cancelled;
-	options.cancel_arg = filling;
+	options.is_cancelled = &filling->is_cancelled;
 	err = content_restore(filling->gpus, filling->nr_gpus, &options);
 	for (size_t i = 0; i < filling->nr_gpus; i++)
 		put_back(&filling->gpus[i]);
@@ -453,12 +445,11 @@ const struct content_tally *pages_filling_tally(const struct pages_filling *fill
 
 static int filling_init(struct pages_filling *filling, bool waits)
 {
-	void *table = mmap(NULL, sizeof(*filling->table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int pidfd;
 
+	filling->table = shared_memory_new(sizeof(*filling->table));
 	filling->gpus = calloc(filling->nr_gpus + 1, sizeof(*filling->gpus));
 	filling->at = calloc(filling->nr_gpus + 1, sizeof(*filling->at));
-	filling->table = table == MAP_FAILED ? NULL : table;
 	filling->minors = calloc(filling->nr_gpus + 1, sizeof(*filling->minors));
 	if (!filling->table || !filling->gpus || !filling->at || !filling->minors)
 		return -ENOMEM;

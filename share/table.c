@@ -18,10 +18,7 @@
 
 struct share_table *share_table_new(void)
 {
-	void *p = mmap(NULL, sizeof(struct share_table), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
+	return shared_memory_new(sizeof(struct share_table));
 }
 
 void share_table_free(struct share_table *table)

@@ -194,7 +194,7 @@ int command_check(const struct arguments *arguments)
 	bool is_old;
 	dev_t kfd;
 
-	if (settings_load(&c.settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL))
+	if (settings_load(&c.settings, SETTINGS_MACHINE_CONF, -1, options_or_environment))
 		return TOOL_FAIL;
 	if (task_in_initial_pid_ns() <= 0)
 		return complain("has to be run in the first pid namespace, whose pids the KFD names");

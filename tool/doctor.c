@@ -319,7 +319,7 @@ int command_doctor(const struct arguments *arguments)
 		print_point(POINT_WARNING, "cgroups", "Use a kernel with cgroup v2",
 			    "no version 2: a process is restored only where it would see exactly as many GPUs as it had");
 	check_machine();
-	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
+	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment);
 	if (err)
 		print_failure("settings", "Correct it: until then no process with a GPU is dumped or restored", err);
 	else if (!print_settings(&settings))

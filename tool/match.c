@@ -190,7 +190,7 @@ bool print_settings(const struct settings *settings)
 	bool is_any = false;
 
 	for (unsigned int id = 0; id < SETTING_MAX; id++) {
-		bool is_off = id < SETTING_N_CHECKS && !settings->flag[id];
+		bool is_off = id < SETTING_N_FLAGS && !settings->flag[id];
 		const char *value = id >= SETTING_N_FLAGS ? "" : settings->flag[id] ? "1, " : "0, ";
 
 		if (settings->from[id] == SETTING_BY_DEFAULT)
@@ -236,7 +236,7 @@ static int read_inputs(struct run *run, const struct arguments *arguments)
 	conf = run->images.settings;
 	if (conf < 0 && conf != -ENOENT)
 		return complain(SETTINGS_IMAGE_CONF ": %s", strerror(-conf));
-	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment, NULL))
+	if (settings_load(&run->settings, run->is_here ? SETTINGS_MACHINE_CONF : NULL, conf, options_or_environment))
 		return TOOL_FAIL;
 	if (!run->is_here) {
 		/* The path itself may be a link. */

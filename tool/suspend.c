@@ -171,7 +171,7 @@ static int take_back(const struct suspend_work *work)
 	double end = monotonic_seconds() + BACK_SECONDS;
 	struct suspend_result result = { 0 };
 	struct settings settings;
-	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
+	int err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment);
 	bool again = !err;
 
 	back.wait_seconds = 0;
@@ -207,7 +207,7 @@ static int run_child(const struct suspend_work *work)
 
 	setsid();
 	signal(SIGHUP, SIG_IGN);
-	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment, NULL);
+	err = settings_load(&settings, SETTINGS_MACHINE_CONF, -1, options_or_environment);
 	if (!err) {
 		err = do_verb(work, &settings, &result);
 		is_half = work->verb == SUSPEND || work->verb == LOCK || result.is_half;

@@ -417,7 +417,7 @@ static void check_settings(struct verify *v)
 
 	if (err == -ENOENT)
 		return;
-	if (err >= 0 && settings_load(&settings, NULL, err, NULL, NULL))
+	if (err >= 0 && settings_load(&settings, NULL, err, NULL))
 		damaged(v, SETTINGS_IMAGE_CONF, "is refused by a restore: %s", fail_text());
 	else if (err == -ELOOP)
 		damaged(v, SETTINGS_IMAGE_CONF, "is no regular file, which a restore would refuse");

@@ -16,12 +16,11 @@
 static const char *environment; /* lines NAME=VALUE */
 static char value[8192];
 
-static const char *get(const char *name, void *arg)
+static const char *get(const char *name)
 {
 	const char *line = environment;
 	size_t len = strlen(name);
 
-	(void)arg;
 	while (line) {
 		if (!strncmp(line, name, len) && line[len] == '=') {
 			snprintf(value, sizeof(value), "%.*s", (int)strcspn(line + len + 1, "\n"), line + len + 1);
@@ -51,9 +50,11 @@ static int image_dir(const char *text, size_t size)
 	return dir;
 }
 
-static const char *get_map(const char *name, void *arg)
+static const char *map_text;
+
+static const char *get_map(const char *name)
 {
-	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : arg;
+	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : map_text;
 }
 
 static char *to_text(const struct settings *s)
@@ -81,7 +82,8 @@ static void check_map_is_read_again(const struct settings *s)
 	char *text = to_text(s);
 	unsigned int i;
 
-	expect(again && !settings_load(again, NULL, -1, get_map, text));
+	map_text = text;
+	expect(again && !settings_load(again, NULL, -1, get_map));
 	expect(again->n_device_map == s->n_device_map);
 	for (i = 0; i < s->n_device_map; i++) {
 		const struct device_map_entry *a = &s->device_map[i], *b = &again->device_map[i];
@@ -127,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	environment = strlen(image) < size - (size_t)(image - text) ? image + strlen(image) + 1 : NULL;
 	fd = fuzz_file(data, len);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	err = settings_load(s, path, image_dir(image, strlen(image)), get, NULL);
+	err = settings_load(s, path, image_dir(image, strlen(image)), get);
 	expect(fuzz_errors() == (err != 0));
 	if (err)
 		expect(!memcmp(s, &untouched, sizeof(*s)));

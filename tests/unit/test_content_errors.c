@@ -309,19 +309,15 @@ SAVED_TEST(the_failure_of_one_gpu_stops_the_others)
 	fixture_gpu_done(&other);
 }
 
-static bool always(void *arg)
-{
-	return true;
-}
-
 /* With one I/O thread and with two. */
 TEST(what_is_cancelled_says_nothing)
 {
 	static const char *const dirs[] = { FIXTURE_DISK, FIXTURE_MEMORY };
 	const struct fake_drm_config config = { .rings = 1, .bytes_per_second = 2e6 };
+	static const atomic_bool always = true;
 	const struct content_options options = { .max_buffer_bytes = 64 * KIB,
 						 .progress_ms = 1,
-						 .is_cancelled = always };
+						 .is_cancelled = &always };
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		begin_saved_in(dirs[i]);

@@ -548,7 +548,7 @@ static int try_dump(void)
 {
 	struct settings settings;
 	double seconds;
-	int err = settings_load(&settings, NULL, -1, NULL, NULL);
+	int err = settings_load(&settings, NULL, -1, NULL);
 
 	if (!err)
 		err = dump_try(&settings, &seconds);

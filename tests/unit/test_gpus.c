@@ -201,7 +201,7 @@ STUB(int, criu_kept_file, (int store_id), -EBADF)
 static int setup(void **state)
 {
 	log_clear();
-	assert_int_equal(settings_load(&settings, NULL, -1, NULL, NULL), 0);
+	assert_int_equal(settings_load(&settings, NULL, -1, NULL), 0);
 	memset(usages, 0, sizeof(usages));
 	memset(image_states, 0, sizeof(image_states));
 	resume_bytes = 0;

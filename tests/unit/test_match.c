@@ -241,14 +241,17 @@ static const struct row {
 };
 /* clang-format on */
 
-static const char *map_of(const char *name, void *text)
+static const char *map_text;
+
+static const char *map_of(const char *name)
 {
-	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : text;
+	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : map_text;
 }
 
 static void set_map(const char *text)
 {
-	assert_int_equal(settings_load(&settings, NULL, -1, map_of, (void *)(uintptr_t)text), 0);
+	map_text = text;
+	assert_int_equal(settings_load(&settings, NULL, -1, map_of), 0);
 	options.pairs = settings.device_map;
 	options.nr_pairs = settings.n_device_map;
 }

@@ -39,7 +39,7 @@ static int run_topology(void)
 	return r;
 }
 
-static const char *get_env(const char *name, void *arg)
+static const char *get_env(const char *name)
 {
 	return strcmp(name, "KFD_DEVICE_MAP") ? NULL : "1=2";
 }
@@ -53,7 +53,7 @@ static int run_settings(void)
 	char path[96];
 
 	snprintf(path, sizeof(path), "%s/machine.conf", conf_dir);
-	return settings_load(&s, path, -1, get_env, NULL);
+	return settings_load(&s, path, -1, get_env);
 }
 
 static int run_match(void)

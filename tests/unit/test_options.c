@@ -35,7 +35,7 @@ static void options(const char *first, const char *second, const char *third)
 static void load(struct settings *settings)
 {
 	log_clear();
-	settings_load_quietly(settings, NULL, -1, options_or_environment, NULL);
+	settings_load_quietly(settings, NULL, -1, options_or_environment);
 	options_check(settings);
 }
 

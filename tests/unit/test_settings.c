@@ -69,9 +69,8 @@ static void set_env(const char *name, const char *value)
 	snprintf(w.env[w.n_env++][1], sizeof(w.env[0][1]), "%s", value);
 }
 
-static const char *get_env(const char *name, void *arg)
+static const char *get_env(const char *name)
 {
-	assert_ptr_equal(arg, &w);
 	for (unsigned int i = 0; i < w.n_env; i++) {
 		if (!strcmp(w.env[i][0], name))
 			return w.env[i][1];
@@ -82,7 +81,7 @@ static const char *get_env(const char *name, void *arg)
 static int load(void)
 {
 	log_clear();
-	return settings_load(&w.settings, w.machine, w.image_fd, get_env, &w);
+	return settings_load(&w.settings, w.machine, w.image_fd, get_env);
 }
 
 /* One setting in the environment and nothing else. */
@@ -118,7 +117,7 @@ static void __attribute__((format(printf, 1, 2))) assert_refused(const char *fmt
 
 FIXTURE_TEST(settings_without_sources_are_the_defaults)
 {
-	assert_int_equal(settings_load(&w.settings, NULL, -1, NULL, NULL), 0);
+	assert_int_equal(settings_load(&w.settings, NULL, -1, NULL), 0);
 	for (unsigned int i = 0; i < SETTING_N_FLAGS; i++)
 		assert_true(w.settings.flag[i]);
 	for (unsigned int i = 0; i < SETTING_MAX; i++)
@@ -456,7 +455,7 @@ FIXTURE_TEST(settings_image_may_name_gpus_and_sizes_alone)
 FIXTURE_TEST(settings_keep_a_mistake_until_they_are_needed)
 {
 	write_machine("KFD_NUMA_CHECK = maybe\nKFD_FW_VER_CHECK = 0\n");
-	settings_load_quietly(&w.settings, w.machine, w.image_fd, get_env, &w);
+	settings_load_quietly(&w.settings, w.machine, w.image_fd, get_env);
 	assert_int_equal(log_errors, 0);
 	assert_true(w.settings.flag[SETTING_NUMA_CHECK] && w.settings.flag[SETTING_FW_VER_CHECK]);
 	assert_int_equal(settings_check(&w.settings), -EINVAL);
@@ -468,7 +467,7 @@ FIXTURE_TEST(settings_keep_a_mistake_until_they_are_needed)
 FIXTURE_TEST(settings_without_a_mistake_have_nothing_to_say)
 {
 	write_machine("KFD_NUMA_CHECK = 0\n");
-	settings_load_quietly(&w.settings, w.machine, w.image_fd, get_env, &w);
+	settings_load_quietly(&w.settings, w.machine, w.image_fd, get_env);
 	assert_int_equal(settings_check(&w.settings), 0);
 	assert_int_equal(log_errors, 0);
 	assert_false(w.settings.flag[SETTING_NUMA_CHECK]);

@@ -6,6 +6,7 @@
 #include "amdgpu_plugin_util.h"
 #include "checkpoint/internal.h"
 #include "log_stub.h"
+#include "share/survey.h"
 
 #define PAGE 4096ull
 #define GPU_A 0x1111u
@@ -68,6 +69,10 @@ int task_device_vmas(pid_t pid, struct device_vma **ret, size_t *ret_count)
 
 STUB(struct gpu *, gpus_by_user_id, (const struct gpus *gpus, uint32_t user_id), NULL)
 STUB(struct gpu *, gpus_by_saved_minor, (const struct gpus *gpus, uint32_t minor), NULL)
+/* Of the dump, in a file whose step of the restore is called. */
+STUB(int, task_ask_kfd, (pid_t pid, struct task_kfd *ret), -ESRCH)
+STUB(bool, task_file_has_pasid, (const struct task_file *file, uint32_t pasid), false)
+STUB(size_t, survey_process_of, (const struct share_request *request, pid_t pid), 0)
 
 static uint32_t gpu_of(uint64_t offset, const struct kfd_state *state, bool by_user)
 {

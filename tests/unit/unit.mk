@@ -19,7 +19,7 @@ test_match_memory_LDFLAGS := $(foreach call,malloc calloc realloc reallocarray s
 test_image_SRCS := $(addprefix image/,image.c nodes.c file.c objects.c) content/crc32c.c kernel/state.c $(topology_SRCS) \
 	$(BUILD)/proto/criu-amdgpu.pb-c.c
 test_image_share_SRCS := $(test_image_SRCS)
-test_share_table_SRCS := share/table.c host/bundle.c share/files.c amdgpu_plugin_topology.c
+test_share_table_SRCS := share/table.c host/bundle.c amdgpu_plugin_topology.c
 test_share_table_LDFLAGS := -Wl,--wrap=monotonic_seconds -Wl,--wrap=usleep
 test_share_decide_SRCS := share/decide.c kernel/state.c $(topology_SRCS)
 test_share_attach_SRCS := share/attach.c kernel/state.c amdgpu_plugin_topology.c
