@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Topology: the table of node properties and the structure.
- *
- * The table says once what a property is called and how wide it is. kernel/sysfs.c fills the structure from sysfs,
- * image/nodes.c from an image.
- */
+/* Topology: the table of node properties, what they are called and how wide they are; nodes are built and found. */
 #include <inttypes.h>
 
 #include "amdgpu_plugin_topology.h"

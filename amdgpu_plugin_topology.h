@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Topology: the nodes of a machine (or of a saved image) and their links.
- *
- * sysfs_read_topology() fills it from sysfs; the image module fills the same
- * structure with topology_new(), topology_add_node(), topology_node_set(),
- * topology_node_add_link() and topology_finish(). A property that a source
- * does not have is absent (topology_has()), which is not the same as 0.
- *
- * Names, formats and values of the properties: the KFD's sysfs topology.
+ * Topology: the nodes of a machine or of an image, and their links. kernel/sysfs.c fills it from sysfs, image/nodes.c
+ * from an image. A property that a source does not have is absent, which is not the same as 0. Names, formats and
+ * values of properties are those of the KFD's sysfs.
  */
 #ifndef AMDGPU_PLUGIN_TOPOLOGY_H
 #define AMDGPU_PLUGIN_TOPOLOGY_H
@@ -125,15 +120,13 @@ static inline void topology_cleanup(struct topology **t)
 #define _cleanup_topology_ __attribute__((cleanup(topology_cleanup)))
 
 /*
- * Adds an empty node, owned by the topology; the pointer stays valid.
- * -EEXIST: the id is taken; -E2BIG: TOPOLOGY_MAX_NODES reached; -ENOMEM. No message.
+ * Adds an empty node, owned by the topology. -EEXIST: the id is taken; -E2BIG: TOPOLOGY_MAX_NODES; -ENOMEM. No message.
  */
 int topology_add_node(struct topology *t, uint32_t id, struct topology_node **ret);
 
 /* Sets a property and marks it present. -ERANGE: does not fit the property's width. No message. */
 int topology_node_set(struct topology_node *node, enum topology_prop prop, uint64_t value);
 
-/* Takes a property away. */
 void topology_node_unset(struct topology_node *node, enum topology_prop prop);
 
 /* Takes out the node that was added last. */
@@ -143,9 +136,8 @@ void topology_remove_last(struct topology *t);
 int topology_node_add_link(struct topology_node *node, const struct topology_link *link);
 
 /*
- * Ends the building: resolves node_to_id, drops links that lead nowhere, and
- * derives TOPOLOGY_NUMA_NODE where it is absent and the links tell it.
- * -EEXIST after fail() when two nodes have one gpu id.
+ * Ends the building: resolves node_to_id, drops links that lead nowhere, and derives TOPOLOGY_NUMA_NODE where it is
+ * absent and the links tell it. -EEXIST after fail() when two nodes have one gpu id.
  */
 int topology_finish(struct topology *t);
 

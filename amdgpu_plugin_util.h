@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every folder needs and libc does not have: the log, failures, ownership, arrays and numbers, files, ioctls, time.
- *
- * Every folder includes this, and nothing here calls into another: host/criu.c gives criu's log function to
- * plugin_log_to().
+ * What every folder needs and libc does not have: the log, failures, ownership, arrays and numbers, files, ioctls,
+ * time. Nothing here calls into a folder: host/criu.c gives criu's log function to plugin_log_to().
  */
 #ifndef AMDGPU_PLUGIN_UTIL_H
 #define AMDGPU_PLUGIN_UTIL_H
@@ -49,10 +47,7 @@ void plugin_log(enum plugin_log_level level, const char *fmt, ...) __attribute__
 /* Writes one finished line ("...\n") elsewhere than to criu's log. */
 typedef void (*plugin_log_sink)(void *arg, enum plugin_log_level level, const char *line);
 
-/*
- * Diverts the lines of the calling thread; NULL ends that. For every thread but criu's
- * own: criu's log is not made for threads.
- */
+/* Diverts the lines of the calling thread; NULL ends that. For every thread but criu's own. */
 void plugin_log_divert(plugin_log_sink sink, void *arg);
 
 /* How many error lines this process has written; those that were diverted do not count. */
@@ -228,8 +223,8 @@ int write_all(int fd, const void *data, size_t size);
 int read_all(int fd, void *data, size_t size);
 
 /*
- * Zeroed memory for this process and those that it will fork; munmap() gives it back. Pages that nobody touches cost nothing.
- * NULL when memory is short.
+ * Zeroed memory for this process and those that it will fork; munmap() gives it back. Pages that nobody touches cost
+ * nothing. NULL when memory is short.
  */
 void *shared_memory_new(size_t size);
 

@@ -29,8 +29,7 @@ int dump_check_complete(const struct dump *dump);
 bool dump_free(struct dump *dump, bool succeeded);
 
 /*
- * Pauses all KFD processes among the tasks that the calling thread traces. The first
- * call does it, later ones return its result.
+ * Pauses all KFD processes among the tasks that the calling thread traces. Later calls return the result of the first.
  */
 int dump_pause(struct dump *dump);
 
@@ -71,9 +70,8 @@ int precheck_ids(const struct settings *settings, const struct gpu_process *imag
 struct restore;
 
 /*
- * Begins a restore in criu's main process: the machine's topology is read here, since a
- * restored task may see no sysfs. @certain: the images are known to be of a GPU process. @settings
- * is borrowed. NULL on failure, after fail() unless memory is short.
+ * In criu's main process: reads the machine's topology, since a restored task may see no sysfs. @certain: the images
+ * are known to be of a GPU process. @settings is borrowed. NULL on failure, after fail() unless memory is short.
  */
 struct restore *restore_new(const struct settings *settings, bool certain);
 /* Accepts NULL. Ends what is being copied. */
@@ -83,21 +81,20 @@ void restore_free(struct restore *restore);
 void restore_forked(struct restore *restore);
 
 /*
- * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message when no image has this
- * id; -errno.
+ * In a task: restores the file with criu's file id. An fd for criu; -ENOENT without a message: no image has this id;
+ * -errno.
  */
 int restore_file(struct restore *restore, int id);
 
 /*
- * In a task: where the mapping that was at @start with file offset @offset has to be mapped from
- * now. *ret_fd is an fd that criu takes.
- * 0; -ENOENT when the mapping is not ours; -errno.
+ * In a task: from where the mapping that was at @start with file offset @offset has to be mapped now. *ret_fd is an fd
+ * that criu takes. 0; -ENOENT when the mapping is not ours; -errno.
  */
 int restore_vma(struct restore *restore, const char *path, uint64_t start, uint64_t offset, uint64_t *ret_offset,
 		int *ret_fd);
 
 /*
- * In the main process: lets a restored process run its queues, when all buffer data are there. 0; -ESRCH when it has none;
+ * In the main process: lets a process run its queues, when all buffer data are there. 0; -ESRCH when it has none;
  * -errno.
  */
 int restore_resume(struct restore *restore, pid_t pid);

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The dump. All KFD processes of the tree are paused before the first byte is saved and
- * let go together at the end, so that the images are one consistent cut.
+ * The dump: all KFD processes of the tree are paused before the first byte is saved, and run again together at the end.
  *
- * Runs in criu's main thread, the tracer of the tasks: the kernel takes the CRIU ioctl
- * from no other. It may call everything below checkpoint/.
- *
- * Several open files can belong to one KFD process, and nothing in /proc says so: letting go through one file shows
- * whose process runs then, before anything is saved. A dump that cannot let the queues of a surviving task go is a
- * failure: host/ending.c.
+ * Runs in criu's main thread, the tracer of the tasks: the kernel takes the CRIU ioctl from no other.
  *
  * Queues run again also when criu is about to kill the tasks: the last call of the plugin cannot tell for sure whether
  * it will. Options that keep the tasks can come from the command line, files and RPC requests. And a post-dump script
@@ -75,7 +69,7 @@ static struct gpu_process *process_by_pid(const struct dump *dump, pid_t pid)
 	return NULL;
 }
 
-/* Whether it has queues that a dump stops. Those of a suspended process are stopped already, and stay so. */
+/* Whether it has queues that a dump stops. Those of a suspended process stay stopped. */
 static bool has_own_queues(const struct gpu_process *process)
 {
 	return !process->no_kfd && !process->is_suspended;
@@ -138,10 +132,9 @@ static int pause_process(struct gpu_process *process)
 }
 
 /*
- * Several open files can belong to one KFD process, and it must be paused only once.
- * When letting go by this file succeeds, it belongs to a process that is paused already:
- * the one that then cannot be let go again, mostly the last. Nothing is saved yet, so those
- * that were let go are stopped anew.
+ * Several open files can belong to one KFD process, which nothing in /proc says, and it must be paused only once. When
+ * UNPAUSE by this file succeeds, the file is of a process that is paused already: the one that then refuses UNPAUSE,
+ * mostly the last. Nothing is saved yet, so those that run now are paused anew.
  */
 static int is_extra_file_of_paused(struct dump *dump, const struct task_file *file)
 {
@@ -336,9 +329,9 @@ static bool has_all_gpus(const struct topology *nodes, const struct task_files *
 }
 
 /*
- * The GPUs that the restore has to find for a task without /dev/kfd, which knows no gpu ids: those of a process that has them
- * all, by its ids and with what its queues need of them, so that both get the same ones; else those whose render nodes the
- * task has opened.
+ * The GPUs that the restore has to find for a task without /dev/kfd, which knows no gpu ids: those of a process that
+ * has them all, by its ids and with what its queues need of them, so that both get the same ones; else those whose
+ * render nodes the task has opened.
  */
 static int task_nodes(const struct dump *dump, pid_t pid, struct kfd_state *state, struct topology **ret)
 {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Chooses the GPUs of a restored task and opens their render nodes, whichever file of the
- * task comes first. The opened files are kept in criu's fd store, so that they take no number
- * of the task's own fd table.
+ * Chooses the GPUs of a restored task and opens their render nodes, whichever file of the task comes first.
  *
- * A saved GPU becomes the same local one in all tasks, and no two become the same one: the first task chooses. Idle
- * GPUs come first where the job works, since a GPU has few SDMA queues and a restored process needs those that it had.
- * Where a task shares buffers, only GPUs of the same ids would do, idle or not.
+ * The first task chooses for all (match/choose.c). Idle GPUs come first where the job works, since a GPU has few SDMA
+ * queues and a restored process needs those that it had. Where a task shares buffers, only GPUs of the same ids would
+ * do, idle or not.
  */
 #include <inttypes.h>
 

@@ -110,9 +110,9 @@ struct gpus {
 };
 
 /*
- * Called for each file of the task with @saved, the GPUs that its image names. The first call chooses and opens a local
- * GPU for each, later ones check that the images agree. @state: of the task; NULL: how much memory it needs is not known
- * yet. 0, or -errno after fail().
+ * For each file of the task with @saved, the GPUs that its image names. The first call chooses and opens a local GPU
+ * for each, later ones check that the images agree. @state: of the task; NULL: not known yet. 0, or -errno after
+ * fail().
  */
 int gpus_setup(struct gpus *gpus, const struct restore *restore, const struct topology *saved,
 	       const struct kfd_state *state);
@@ -129,18 +129,15 @@ int gpus_check_room(const struct gpus *gpus, const struct restore *restore, cons
 uint32_t *gpus_minors(const struct gpus *gpus);
 
 /*
- * The buckets that RESTORE wants, with an open render-node file each. On success the caller
- * closes these after the ioctl by gpus_close_devices(). 0, or -errno after fail().
+ * The buckets that RESTORE wants, with open files of render nodes for gpus_close_devices(). 0, or -errno after fail().
  */
 int gpus_open_devices(const struct gpus *gpus, struct kfd_state *state);
 void gpus_close_devices(struct kfd_state *state);
 
-/* ---- mappings of device files: what the dump wants of them, and what criu is told to map at restore ---- */
+/* ---- mappings of device files: which GPU and BO; pure ---- */
 
 /* A process' doorbells on one GPU. */
 #define VMA_DOORBELL_PAGES 2
-
-/* ---- which GPU and BO; pure ---- */
 
 /* Whether a mapping of /dev/kfd names a GPU in its offset: doorbells and MMIO do. */
 bool vma_names_gpu(const struct device_vma *vma);
@@ -157,13 +154,10 @@ static inline uint64_t vma_restored_offset(const struct device_vma *vma, const s
 	return bo->restored_offset + (vma->offset - bo->offset);
 }
 
-/*
- * Describes a mapping of which only path, address and offset are known. False when the
- * path is not that of a device of ours.
- */
+/* Describes a mapping of which only path, address and offset are known. False for a path of no device of ours. */
 bool vma_from_path(const char *path, uint64_t start, uint64_t offset, struct device_vma *ret);
 
-/* ---- dump ---- */
+/* ---- mappings at dump ---- */
 
 /* 1 for a mapping of another driver's render node, which is another plugin's; 0 for ours; -errno after fail(). */
 int vma_is_foreign(const struct topology *machine, const struct device_vma *vma);
@@ -220,10 +214,7 @@ struct restore {
 bool vma_find(const struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret);
 
-/*
- * Where the mapping has to be mapped from now: *ret_fd is an fd that criu takes. 0, or
- * -errno after fail() that names @path.
- */
+/* From where it has to be mapped now: *ret_fd is an fd that criu takes. 0, or -errno after fail() that names @path. */
 int vma_restore(const struct restored_task *task, const char *path, const struct device_vma *vma,
 		uint64_t *ret_offset, int *ret_fd);
 
@@ -277,7 +268,7 @@ int refuse_file_under_way(const struct stat *st);
 
 /*
  * A task without /dev/kfd that has device files mapped, or queues and memory left. @is_saved: its state is that of its
- * render nodes, and mappings of them come with it. 0, or -errno after fail().
+ * render nodes, and mappings of them come with it.
  */
 int refuse_mappings(pid_t pid, const struct topology *machine, bool is_saved);
 

@@ -158,7 +158,7 @@ int restore_resume(struct restore *restore, pid_t pid)
 	if (!err && ++restore->nr_resumed >= restore->shared->nr_tasks) {
 		pages_log_tally(pages_filling_tally(restore->filling), "restored", restore->nr_resumed, "tasks waited",
 				restore->waited_seconds);
-		/* All queues are there. What criu keeps would stay until it ends: claims, and memory that the tasks free. */
+		/* What criu keeps would stay until it ends: claims, and memory that the tasks free. */
 		err = criu_let_go();
 	}
 	/* That would say that it has no GPU state. */

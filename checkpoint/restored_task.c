@@ -5,9 +5,9 @@
  * The first file chooses the task's GPUs, whichever it is. The one whose image has the state restores it and hands its
  * buffer data over to criu's main process; the last one attaches what the task shares.
  *
- * Device files that later hooks need are kept in criu's fd store, so that no number of the task's own fd table is
- * taken. Each device mapping has a file id of its own in criu's images, so criu takes and closes the fd that
- * UPDATE_VMA_MAP hands it for each of them.
+ * Device files that later hooks need are in criu's fd store: they take no number of the task's own fd table. Each
+ * device mapping has a file id of its own in criu's images, so criu takes and closes the fd that UPDATE_VMA_MAP hands
+ * it for each of them.
  */
 #define _GNU_SOURCE
 #include "amdgpu_plugin_drm.h"

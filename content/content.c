@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The entry of the engine: shares the staging memory out, starts the lanes of all
- * GPUs, watches them from the caller's thread, gives each its next buffer data, and reports.
+ * The entry of the engine: shares the staging memory out, starts the lanes of all GPUs, watches them from the caller's
+ * thread, gives each its next buffer data, and reports.
  *
- * Only the caller's thread logs: criu's log is not made for threads. All signals are
- * blocked in the others, so that criu's handlers run where criu expects them.
+ * Only the caller's thread logs: criu's log is not made for threads. All signals are blocked in the others, so that
+ * criu's handlers run where criu expects them.
  */
 #include "content/content.h"
 
@@ -31,17 +31,6 @@ struct watch {
 	size_t nr_begun;     /* GPUs that are being copied */
 	double logged, next_look;
 };
-
-int content_run_fail(struct content_run *run, int err)
-{
-	pthread_mutex_lock(&run->lock);
-	if (!atomic_load(&run->err)) {
-		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
-		atomic_store(&run->err, err);
-	}
-	pthread_mutex_unlock(&run->lock);
-	return err;
-}
 
 static void watch_done(struct watch *watch)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Data of GPU buffers: between BOs and pages images, in both directions.
- *
- * A pages image is an 8-byte little-endian length and then the data of the BOs of one
- * GPU, back to back in the given order. Memory use depends on the options only, never on
- * the size of a BO.
+ * Data of GPU buffers: between BOs and pages images, in both directions. A pages image is an 8-byte little-endian
+ * length and then the data of the BOs of one GPU, back to back in the given order. Memory use depends on the options
+ * only.
  */
 #ifndef CONTENT_CONTENT_H
 #define CONTENT_CONTENT_H
@@ -65,7 +63,7 @@ struct content_options {
 	void (*on_progress)(void *arg, const struct content_gpu *gpu);
 	void *progress_arg;
 	unsigned int progress_ms; /* 0 = 200 */
-	const atomic_bool *is_cancelled; /* looked at as often: true ends the run with -ECANCELED, no message. NULL = not */
+	const atomic_bool *is_cancelled; /* looked at as often: ends the run with -ECANCELED, no message. NULL = not */
 	/*
 	 * Asked in the same thread at first and when a GPU has copied all that it had, while other GPUs go on: puts what it has
 	 * to copy next, with its files, in the place of that: 1. There is nothing more: 0; nothing yet: -EAGAIN, and it is asked

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies by a GPU's DMA rings through libdrm_amdgpu: context, registered staging memory,
- * IBs, BO mappings, submissions and fences. Packets come from content/sdma.c.
+ * Copies by a GPU's DMA rings through libdrm_amdgpu: only calls that libdrm 2.4.114 has. All GPU addresses are made in
+ * a render-node file of the plugin's own; a process that is being dumped never sees them.
  *
- * All GPU addresses are made in a render-node file of the plugin's own; a process that is
- * being dumped never sees them. Only calls that libdrm 2.4.114 has.
- *
- * Each slot is a BO of its own: at each submission the kernel walks over all pages of the
- * userptr BOs in its list (amdgpu_cs_parser_bos()).
+ * Each slot is a BO of its own: at each submission the kernel walks over all pages of the userptr BOs in its list
+ * (amdgpu_cs_parser_bos()).
  */
 #include "content/copier.h"
 

@@ -23,7 +23,7 @@ struct copier_config {
 	unsigned int first_ring; /* copiers that differ in it share the rings out, where slots are too small for several */
 	unsigned int fence_timeout_ms;
 	bool to_staging; /* direction: a dump */
-	const atomic_int *stop; /* looked at while a fence is waited for: not 0 ends the wait with -ECANCELED. NULL = not */
+	const atomic_int *stop; /* not 0 ends a wait for a fence with -ECANCELED. NULL = waits on */
 };
 
 #define COPIER_MAX_RINGS 2

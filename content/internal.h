@@ -84,8 +84,10 @@ struct lanes {
 	bool direct;
 };
 
-/* @max_bytes: cap of the staging memory, 0 for the default. 0 or -errno after content_run_fail(); lanes_done() has to
- * be called in either case. */
+/*
+ * @max_bytes: cap of the staging memory, 0 for the default. 0 or -errno after content_run_fail(); lanes_done() in any
+ * case.
+ */
 int lanes_init(struct lanes *lanes, struct content_run *run, struct content_gpu *gpu, uint64_t max_bytes);
 void lanes_done(struct lanes *lanes);
 

@@ -23,6 +23,17 @@
 
 /* ---- errors ---- */
 
+int content_run_fail(struct content_run *run, int err)
+{
+	pthread_mutex_lock(&run->lock);
+	if (!atomic_load(&run->err)) {
+		snprintf(run->error_text, sizeof(run->error_text), "%s", fail_text());
+		atomic_store(&run->err, err);
+	}
+	pthread_mutex_unlock(&run->lock);
+	return err;
+}
+
 struct place {
 	char text[64];
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Layout of a pages file: which byte belongs to which BO, and how large the windows and
- * their staging memory are. Pure arithmetic, calls nothing.
+ * Layout of a pages file, and how large the windows and their staging memory are. Pure arithmetic.
  *
- * Many small slots (16 of 8 MiB at most) rather than a few large ones: where the GPU and
- * the disk are equally fast, each slot makes up for moments in which one of them is slower.
+ * Many small slots (16 of 8 MiB at most) rather than a few large ones: where the GPU and the disk are equally fast,
+ * each slot makes up for moments in which one of them is slower.
  */
 #include "content/layout.h"
 

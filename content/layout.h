@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the bytes of a GPU's BOs lie in its pages file, and the windows in which the file
- * is processed.
+ * Where the bytes of a GPU's BOs lie in its pages file, and the windows in which the file is processed.
  *
- * The file begins with 8 bytes of length, so BOs are not aligned in it. Windows are aligned
- * ranges of the file, not of a BO: a byte has the same offset within a page of staging
- * memory and of the file, which direct I/O needs.
+ * The file begins with 8 bytes of length, so BOs are not aligned in it. Windows are aligned ranges of the file, not of
+ * a BO: a byte has the same offset within a page of staging memory and of the file, which direct I/O needs.
  */
 #ifndef CONTENT_LAYOUT_H
 #define CONTENT_LAYOUT_H

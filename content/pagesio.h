@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One pages file, or a pipe in its place: aligned windows in, aligned windows out,
- * direct where the file system can, with holes for zeros. Knows nothing of BOs and GPUs.
+ * One pages file, or a pipe in its place: aligned windows in, aligned windows out. Knows nothing of BOs and GPUs.
  *
- * A window comes with a map of one byte for each of its blocks of LAYOUT_BLOCK_BYTES:
- * zero = the block has only zeros. Window offsets and memory are aligned to blocks, memory
- * has room for whole blocks.
+ * A window comes with a map of one byte for each of its blocks of LAYOUT_BLOCK_BYTES: zero = the block has only zeros.
+ * Window offsets and memory are aligned to blocks, memory has room for whole blocks.
  */
 #ifndef CONTENT_PAGESIO_H
 #define CONTENT_PAGESIO_H
@@ -28,7 +26,7 @@ struct pagesio {
 	uint64_t hole_from, data_from, data_to;
 	bool some_cached; /* of what was read: it was in the page cache */
 	uint64_t at; /* offset of the failure */
-	const atomic_int *stop; /* looked at while a pipe makes no progress: not 0 ends the transfer with -ECANCELED. NULL = not */
+	const atomic_int *stop; /* not 0 ends a wait for a pipe with -ECANCELED. NULL = waits on */
 };
 
 /* Whether its file system is in memory: transfers are copies by a processor. */
@@ -40,8 +38,8 @@ bool pagesio_in_memory(int fd);
 int pagesio_create(struct pagesio *io, int fd, bool streaming, uint64_t file_bytes);
 int pagesio_write(struct pagesio *io, uint64_t off, const void *mem, uint64_t len, const uint8_t *map);
 /*
- * The end of a file that is complete: its length prefix, which is missing until then so that
- * an interrupted dump never looks like a whole one. A stream has it in its first window.
+ * The end of a file that is complete: its length prefix, which is missing until then so that an interrupted dump never
+ * looks like a whole one. A stream has it in its first window.
  */
 int pagesio_complete(struct pagesio *io);
 

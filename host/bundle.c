@@ -23,7 +23,8 @@ int bundle_new(const int *fds, size_t nr)
 	};
 	struct iovec iov = { .iov_base = &(char){ 0 }, .iov_len = 1 };
 	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(nr * sizeof(int)),
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = CMSG_SPACE(nr * sizeof(int)),
 	};
 	_cleanup_close_ int from = -1, to = -1;
 	int ends[2];

@@ -9,9 +9,8 @@
  * dump there is no socket for the latter yet: only criu's command line tells of it, and neither RPC nor a configuration
  * file of criu can be seen.
  *
- * Who closes the fd that UPDATE_VMA_MAP hands over depends on the version: criu 3.17 and
- * 3.18 duplicate it and leave it open. Only `criu --version` tells them from 3.19; they get
- * an fd that the task has anyway.
+ * criu 3.17 and 3.18 duplicate the fd that UPDATE_VMA_MAP hands over and leave it open; later ones close it. Only
+ * `criu --version` tells 3.18 from 3.19; they get an fd that the task has anyway.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

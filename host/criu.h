@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the plugin needs of the criu that loaded it, for every version from 3.17 on.
- *
- * The plugin is built without criu's headers: one binary has to load everywhere, and
- * the number of hooks differs. The layouts below are criu's plugin ABI 0.2.0.
+ * What the plugin needs of the criu that loaded it, for every version from 3.17 on. The plugin is built without criu's
+ * headers: one binary has to load everywhere, and the number of hooks differs. The layouts below are criu's plugin ABI
+ * 0.2.0.
  */
 #ifndef HOST_CRIU_H
 #define HOST_CRIU_H
@@ -51,8 +50,8 @@ struct criu_plugin_desc {
 void criu_log_init(void);
 
 /*
- * Number of hooks that the running criu knows: found in the size of its exported
- * plugin table. CRIU_HOOK_COUNT when that cannot be read; CRIU_HOOKS of the build where libc does not help (musl).
+ * Number of hooks that the running criu knows, by the size of its exported plugin table. CRIU_HOOK_COUNT when that
+ * cannot be read; CRIU_HOOKS of the build where libc does not help (musl).
  */
 unsigned int criu_running_hooks(void);
 
@@ -122,8 +121,8 @@ void criu_forget_parent(void);
 bool criu_leaves_vma_fds_open(void);
 
 /*
- * An fd of the kept file for UPDATE_VMA_MAP to hand to criu. Where that @stays_open, it
- * is one of the task's own fds of that file, if it has any. -errno after fail().
+ * An fd of the kept file for UPDATE_VMA_MAP. Where that @stays_open, it is one of the task's own fds of that file, if
+ * it has any. -errno after fail().
  */
 int criu_vma_file(int store_id, bool stays_open);
 

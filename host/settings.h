@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Settings: options, environment variables and configuration files in one struct.
- *
- * Three sources, the later ones win:
+ * Settings: options, environment variables and configuration files in one struct. Three sources, the later ones win:
  *   1. SETTINGS_IMAGE_CONF in the image directory,
  *   2. the machine's file (normally SETTINGS_MACHINE_CONF),
  *   3. criu's options (options.c), else environment variables.
- * Images travel between machines: the machine's owner and the one who starts
- * criu have the last word. For the same reason the first file may say where
- * and how large, KFD_DEVICE_MAP and KFD_MAX_BUFFER_SIZE, and nothing else.
+ * Images travel between machines: the first file may have KFD_DEVICE_MAP and KFD_MAX_BUFFER_SIZE, and nothing else.
  *
- * Files hold lines "KEY = VALUE"; "#" at the start of a line or after white
- * space begins a comment. Unknown keys, keys given twice and bad values are
- * errors. The keys are the names of the environment variables.
+ * Files hold lines "KEY = VALUE"; "#" at the start of a line or after white space begins a comment. Unknown keys, keys
+ * given twice and bad values are errors. The keys are the names of the environment variables.
  */
 #ifndef HOST_SETTINGS_H
 #define HOST_SETTINGS_H
@@ -65,8 +60,6 @@ struct settings {
 typedef const char *(*settings_getenv_fn)(const char *name);
 
 /*
- * Reads all sources.
- *
  * machine_conf	path of the machine's file; it may be absent; NULL: none
  * image_dir_fd	directory that may hold SETTINGS_IMAGE_CONF, or that file itself at its start; -1: none
  * getenv_fn	environment look-up; NULL: no environment
@@ -77,8 +70,8 @@ typedef const char *(*settings_getenv_fn)(const char *name);
 int settings_load(struct settings *ret, const char *machine_conf, int image_dir_fd, settings_getenv_fn getenv_fn);
 
 /*
- * The same for a criu that may have no GPU process to deal with: a mistake must not keep it from
- * its work. Every setting is at its default then, and settings_check() says what is wrong.
+ * The same for a criu that may have no GPU process to deal with: after a mistake every setting is at its default, and
+ * settings_check() says what is wrong.
  */
 void settings_load_quietly(struct settings *ret, const char *machine_conf, int image_dir_fd,
 			   settings_getenv_fn getenv_fn);

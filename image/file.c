@@ -57,18 +57,6 @@ bool image_name_parse(const char *name, struct image_name *ret)
 	return ret->id >= 0 && !strcmp(name, made);
 }
 
-int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
-{
-	image_name_make(IMAGE_PAGES, id, user_gpu_id, name);
-	return criu_image_create(name);
-}
-
-int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
-{
-	image_name_make(IMAGE_PAGES, id, user_gpu_id, name);
-	return criu_image_open(name);
-}
-
 /* ---- files ---- */
 
 int image_file_write(enum image_kind kind, int id, struct image_payload *payload)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Image files. Only image/ uses protobuf: the rest of the plugin sees plain structs.
- *
- * Images come from disk and a restore runs as root, so nothing that is read here is
- * believed: each count, id and size is checked before anything else sees it.
+ * The messages of image files. A restore runs as root, so nothing that is read here is believed: each count, id and
+ * size is checked before anything else sees it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

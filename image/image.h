@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The plugin's image files: names, framing, packing, and validation of what is read.
- *
- * Layout on disk is the one of the plugin in CRIU's tree: 8 bytes of payload length,
- * little endian, then the payload; no magic.
+ * The plugin's image files: names, framing, packing, and validation of what is read. Layout on disk is that of the
+ * plugin in CRIU's tree: 8 bytes of payload length, little endian, then the payload; no magic.
  */
 #ifndef IMAGE_IMAGE_H
 #define IMAGE_IMAGE_H
@@ -16,7 +14,7 @@
 
 #define IMAGE_NAME_MAX 64
 
-/* The files of this plugin and of the one in CRIU's tree, by their names. */
+/* The files of this plugin and of the one in CRIU's tree. */
 enum image_kind {
 	IMAGE_KFD,	 /* amdgpu-kfd-ID.img */
 	IMAGE_RENDER,	 /* amdgpu-renderD-ID.img */
@@ -133,10 +131,9 @@ void gpu_process_done(struct gpu_process *process);
 void render_image_free(struct render_image *image);
 
 /*
- * Packing and unpacking alone, without files. Packing fails with -ENOMEM only. Unpacking
- * believes nothing: counts, sums, ids and sizes are checked, and -EBADMSG is returned
- * with words that name @name and the place; -EFBIG for one that would need far more
- * memory than its size.
+ * Packing and unpacking alone, without files. Packing fails with -ENOMEM only. Unpacking checks counts, sums, ids and
+ * sizes: -EBADMSG with words that name @name and the place; -EFBIG for an image that would need far more memory than
+ * its size.
  */
 int kfd_image_pack(const struct gpu_process *image, int id, uint8_t **ret, size_t *ret_size);
 int kfd_image_unpack(const char *name, const uint8_t *data, size_t size, struct gpu_process **ret);
@@ -172,14 +169,6 @@ int dmabuf_image_write(int id, const struct dmabuf_image *image);
 /* As for the others. Those of CRIU's development branch say too little and are refused, -EOPNOTSUPP. */
 int dmabuf_image_unpack(const char *name, const uint8_t *data, size_t size, struct dmabuf_image *ret);
 int dmabuf_image_read(int id, struct dmabuf_image *ret);
-
-/*
- * Creates or opens the file with the data of one GPU's BOs; the copy engine
- * frames it. @name receives the file's name. An fd that the caller owns, or -errno
- * (-ENOENT from open: no message).
- */
-int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
-int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX]);
 
 /* The lowest id above @after for which the image directory has an image of this kind; -1: none, or a stream. */
 int image_next(enum image_kind kind, int after);

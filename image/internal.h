@@ -38,9 +38,7 @@ int nodes_unpack(const char *name, KfdDeviceEntry **entries, size_t count, struc
 /* Puts @share into a BO's message, which borrows the metadata. */
 void share_pack(struct kfd_share *share, KfdBoEntry *entry);
 
-/*
- * Takes the shares of all BOs of a message, whose state has its BOs, and checks them. 0, -EBADMSG or -ENOMEM.
- */
+/* Takes the shares of all BOs of a message, whose state has its BOs, and checks them. 0, -EBADMSG or -ENOMEM. */
 int shares_unpack(const char *name, const CriuKfd *msg, struct kfd_state *state);
 
 /* Puts @objects into a message. 0 or -ENOMEM. */

@@ -2,7 +2,7 @@
 /*
  * Choose: the local GPUs of one process of a restore. A saved GPU becomes the same local one in all processes, and no
  * two become the same one: the first process chooses, for the memory that all of them need together. Pure, but for the
- * caller's wait.
+ * caller's wait. GPUs are known by the index of their nodes here.
  */
 #include "amdgpu_plugin_util.h"
 #include "match/match.h"
@@ -174,8 +174,8 @@ static int choose(const struct match_process *process, struct match_candidates *
 /* ---- the attempts ---- */
 
 /*
- * What was chosen before, and what the process with most GPUs would choose for those of this one. False: this one is not a
- * part of that.
+ * What was chosen before, and what the process with most GPUs would choose for those of this one. False: this one is
+ * not a part of that.
  */
 static bool choose_for_larger(const struct match_process *process, struct match_candidates *candidates,
 			      struct match_choices *ret)

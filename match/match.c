@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Match: from two topologies and options to a map or a refusal.
- *
- * Pure: reads what it is given, keeps and logs nothing. match/rules.c has the rules, match/search.c the search,
- * match/report.c the words of a refusal.
+ * Match: from two topologies and options to a map or a refusal. Pure: reads what it is given, keeps and logs nothing.
+ * match/rules.c has the rules, match/search.c the search, match/report.c the words of a refusal.
  */
 #include "match/internal.h"
 

@@ -73,8 +73,8 @@ struct match_map {
 /*
  * Finds the map from the GPUs of "saved" (nodes with a gpu id) to the GPUs of "local".
  *
- * Returns 0 and a map in heap memory of the caller; without GPUs in "saved" it is empty. -ENODEV: no map keeps the rules;
- * -EINVAL: the user names a GPU that is not there; -E2BIG: undecided within the limit; -ENOMEM.
+ * Returns 0 and a map in heap memory of the caller; without GPUs in "saved" it is empty. -ENODEV: no map keeps the
+ * rules; -EINVAL: the user names a GPU that is not there; -E2BIG: undecided within the limit; -ENOMEM.
  */
 int match_devices(const struct topology *saved, const struct topology *local, const struct match_options *options,
 		  struct match_map **ret);

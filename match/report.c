@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Match: says why there is no map, in one text: the first reason that is found.
- *
- * An obstacle names what was wanted, what is there on which local GPUs, and the setting that accepts it if there is
- * one.
+ * Match: says why there is no map, in one text: the first reason that is found. An obstacle names what was wanted, what
+ * is there on which local GPUs, and the setting that accepts it if there is one.
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Match: the rules. Each is one function over topologies and options, for the search and for the report.
- */
+/* Match: the rules. Each is one function over topologies and options, for the search and for the report. */
 #include "match/internal.h"
 
 static const char *const check_names[MATCH_NR_CHECKS] = {

@@ -38,7 +38,6 @@ enum handed_state { HANDED_NOT_YET, HANDED, HANDED_TAKEN, HANDED_DONE };
 /* What a task has on one GPU. */
 struct handed {
 	atomic_int state;
-	int id; /* of the images */
 	uint32_t minor;
 	int pid; /* of the task, in its own namespace */
 	struct content_gpu gpu; /* without files and BOs */
@@ -107,7 +106,7 @@ static size_t bundle_size(size_t left)
 	return left < BUNDLE_MAX ? left : BUNDLE_MAX;
 }
 
-static int hand_over(struct handed_table *table, const struct content_gpu *gpu, int id, uint32_t minor)
+static int hand_over(struct handed_table *table, const struct content_gpu *gpu, uint32_t minor)
 {
 	const int fds[] = { gpu->render_fd, gpu->pages_fd };
 	unsigned int at = atomic_fetch_add(&table->nr, 1);
@@ -122,7 +121,6 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 	if (store_id < 0)
 		return store_id;
 	handed = &table->list[at];
-	handed->id = id;
 	handed->minor = minor;
 	handed->pid = getpid();
 	handed->first_bo = first;
@@ -162,7 +160,7 @@ int pages_hand_over(struct pages_filling *filling, const struct gpu_process *pro
 		r = pages_open(process, i, PAGES_FILL, &gpu);
 		nr += r > 0;
 		if (r > 0)
-			r = hand_over(filling->table, &gpu, process->id, process->minors[i]);
+			r = hand_over(filling->table, &gpu, process->minors[i]);
 		pages_close(&gpu);
 	}
 	if (r < 0)
@@ -265,7 +263,7 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 	}
 	if (err || !gpu->streaming)
 		return err ? err : 1;
-	gpu->pages_fd = pages_image_open(handed->id, gpu->gpu_id, gpu->pages_name);
+	gpu->pages_fd = criu_image_open(gpu->pages_name);
 	return gpu->pages_fd == -ENOENT ? pages_missing(gpu) : gpu->pages_fd < 0 ? gpu->pages_fd : 1;
 }
 

@@ -43,18 +43,15 @@ struct progress {
 };
 
 /*
- * Opens the file, FIFO or device at @path, "" for none; /dev/stdout and /dev/stderr are
- * those of the calling process. Never fails and never waits: where the file cannot be opened
- * at once, no progress is shown, with a warning.
+ * Opens the file, FIFO or device at @path, "" for none; /dev/stdout and /dev/stderr are those of the calling process.
+ * Never waits: where the file cannot be opened at once, no progress is shown, with a warning.
  */
 struct progress progress_open(const char *path, const char *stage);
 void progress_close(struct progress *progress);
 
 /*
- * Writes a line:
- *     STAGE gpu=ID done=BYTES total=BYTES rate=MBPS left=SECONDS
- * with "left=?" until something is copied. As content_options.on_progress, @arg is a
- * struct progress.
+ * Writes "STAGE gpu=ID done=BYTES total=BYTES rate=MBPS left=SECONDS", with "left=?" until something is copied. As
+ * content_options.on_progress, @arg is a struct progress.
  */
 void progress_report(void *arg, const struct content_gpu *gpu);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sorts the BOs of processes by GPU, opens a render node and a pages file for each, and runs
- * the copy engine. The render nodes are opened anew: the engine makes GEM handles and
- * mappings in them, which must never happen in a file of the dumped process.
+ * Sorts the BOs of processes by GPU, opens a render node and a pages file for each, and runs the copy engine. The
+ * render nodes are opened anew: the engine makes GEM handles and mappings in them, which must never happen in a file of
+ * the dumped process.
  *
- * Those of one GPU are copied one after the other, and only their files are open: memory does not grow with the number of
- * processes.
+ * Processes of one GPU are copied one after the other, and only their files are open: memory does not grow with their
+ * number.
  */
 #include "pages/pages.h"
 
@@ -131,7 +131,6 @@ int pages_missing(const struct content_gpu *gpu)
 int pages_open(const struct gpu_process *process, size_t device, enum pages_direction direction, struct content_gpu *gpu)
 {
 	uint32_t minor = process->minors[device];
-	char *name = gpu->pages_name;
 	int err;
 
 	*gpu = (struct content_gpu){
@@ -141,20 +140,20 @@ int pages_open(const struct gpu_process *process, size_t device, enum pages_dire
 		.pages_fd = -1,
 		.streaming = criu_is_streaming(),
 	};
+	image_name_make(IMAGE_PAGES, process->id, gpu->gpu_id, gpu->pages_name);
 	err = list_bos(&process->state, gpu);
 	if (err)
 		return err;
-	if (direction == PAGES_SAVE)
-		gpu->pages_fd = pages_image_create(process->id, gpu->gpu_id, name);
 	/* A streamer has few files open at a time, and waits until one is read. */
-	else if (!gpu->streaming)
-		gpu->pages_fd = pages_image_open(process->id, gpu->gpu_id, name);
-	else
-		gpu->pages_fd = KFD_NO_FD;
-	if (gpu->pages_fd == -ENOENT && direction == PAGES_FILL)
-		return pages_missing(gpu);
-	if (gpu->pages_fd < 0 && gpu->pages_fd != KFD_NO_FD)
-		return gpu->pages_fd;
+	if (direction == PAGES_SAVE || !gpu->streaming) {
+		int fd = direction == PAGES_SAVE ? criu_image_create(gpu->pages_name) : criu_image_open(gpu->pages_name);
+
+		if (fd == -ENOENT && direction == PAGES_FILL)
+			return pages_missing(gpu);
+		if (fd < 0)
+			return fd;
+		gpu->pages_fd = fd;
+	}
 	gpu->render_fd = drm_open_minor(minor);
 	if (gpu->render_fd < 0)
 		return fail(gpu->render_fd, "gpu %#x: cannot open renderD%u: %m", gpu->gpu_id, minor);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The order of a dump: collect who holds what, check that everybody is here, decide who owns each buffer.
- */
+/* The order of a dump: collect who holds what, check that everybody is here, decide who owns each buffer. */
 #include <inttypes.h>
 
 #include "amdgpu_plugin_util.h"

@@ -86,9 +86,10 @@ bool files_may_lack_kfd_vm(const struct survey *survey, size_t file)
 }
 
 /*
- * Marks those beside a file that shows that it is the KFD's, and do not. Where a process has no buffer on the GPU that the CPU
- * can map, that is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files without
- * contexts, which are all that can be saved, ROCm makes them in no other. Each is asked once: a sign may be many calls.
+ * Marks those beside a file that shows that it is the KFD's, and do not. Where a process has no buffer on the GPU that
+ * the CPU can map, that is the file with the KFD's pasid (Linux 6.1 and 6.12), else that with syncobjs. Of files
+ * without contexts, which are all that can be saved, ROCm makes them in no other. Each is asked once: a sign may be
+ * many calls.
  */
 static int choose_by(struct survey *survey, bool by_pasid)
 {

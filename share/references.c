@@ -345,9 +345,9 @@ static int ask_object(struct survey *survey, const struct buffer *buffer, int64_
 }
 
 /*
- * Some references may be those of the KFD's own files, or of an external holder. Where nobody in the dump has a handle, only an
- * external handle keeps the reference of the object. Where the dump has one, or on another GPU, any holder may. 0, or -errno
- * after fail().
+ * Some references may be those of the KFD's own files, or of an external holder. Where nobody in the dump has a handle,
+ * only an external handle keeps the reference of the object. Where the dump has one, or on another GPU, any holder may.
+ * 0, or -errno after fail().
  */
 static int judge(struct survey *survey, const struct buffer *buffer, const struct account *account,
 		 struct verdict *verdict)

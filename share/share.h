@@ -5,8 +5,8 @@
  * All functions return 0, or -errno after fail(), if nothing else is said.
  *
  * At dump, share_dump_collect() finds out who holds what, and share_dump_decide() refuses what cannot be recreated, and
- * writes the rest into the states of the processes. At restore each task makes its own buffers and exports them (share_make()); only then does it
- * wait for theirs (share_attach()), so that no cycle can form.
+ * writes the rest into the states of the processes. At restore each task makes its own buffers and exports them
+ * (share_make()); only then does it wait for theirs (share_attach()), so that no cycle can form.
  */
 #ifndef SHARE_SHARE_H
 #define SHARE_SHARE_H
@@ -32,21 +32,21 @@ struct share_request {
 struct survey;
 
 /*
- * Whether a file of a task without /dev/kfd holds objects or syncobjs: 1, 0, or -errno after fail(). Objects that the
- * kernel does not list are refused.
+ * Whether a file of a task without /dev/kfd holds objects or syncobjs: 1 or 0. Objects that the kernel does not list
+ * are refused.
  */
 int share_file_is_used(const struct task_file *file);
 
-/* To be called before the state of the first process is taken. request->machine has a GPU. 0, or -errno after fail(). */
+/* To be called before the state of the first process is taken. request->machine has a GPU. */
 int share_begin(struct share_request *request, const struct driver_release *driver);
 
-/* Finds what the processes share and hold. *@request has to stay. 0, or -errno after fail(). */
+/* Finds what the processes share and hold. *@request has to stay. */
 int share_dump_collect(const struct share_request *request, struct survey **ret);
 
 /*
  * Checks that everybody who shares is dumped. The states get shares and, behind the BOs of the KFD, the objects that are
  * not the KFD's; the dma-bufs of what a process does not own are closed. debugfs names an address space by who last gave
- * the GPU a job in it: by a task of the dump or, where that was the plugin, by the caller. 0, or -errno after fail().
+ * the GPU a job in it: by a task of the dump or, where that was the plugin, by the caller.
  */
 int share_dump_decide(struct survey *survey);
 void share_dump_done(struct survey *survey);
@@ -96,7 +96,7 @@ void share_table_fail(struct share_table *table);
 /* Says how many tasks take part. 0, or -EBADMSG after fail() when another task has said otherwise. */
 int share_table_begin(struct share_table *table, uint32_t nr_sharers);
 
-/* In criu's main process, when all tasks are there: whether each has what it shares. 0, or -errno after fail(). */
+/* In criu's main process, when all tasks are there: whether each has what it shares. */
 int share_table_check(const struct share_table *table);
 
 /*

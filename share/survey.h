@@ -165,8 +165,10 @@ size_t files_owner(const struct survey *survey, size_t file);
 
 /* Finds the BOs of the KFD, and no handles. */
 int collect_bos(struct survey *survey);
-/* After that: GEM handles of these in the processes' render files. What is not understood is left out: its references then
- * stay unexplained. Before Linux 6.18 there are none. */
+/*
+ * After that: GEM handles of these in the processes' render files. What is not understood is left out: its references
+ * then stay unexplained. Before Linux 6.18 there are none.
+ */
 int collect_known_handles(struct survey *survey);
 /* Finds all holders, and what else the files of render nodes hold. */
 int collect_all(struct survey *survey);

@@ -31,8 +31,8 @@ int share_batch_add(struct share_batch *batch, struct share_table *table, uint32
 int share_batch_export(struct share_batch *batch, struct share_table *table);
 
 /*
- * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may still export it. -errno
- * after fail().
+ * A dma-buf fd of a buffer, which the caller owns; waits for its owner, as long as that one may export it. -errno after
+ * fail().
  */
 int share_table_get(struct share_table *table, uint32_t buffer);
 

@@ -127,7 +127,8 @@ static void write_pages(int id, struct kfd_state *state, uint32_t gpu_id)
 {
 	char name[IMAGE_NAME_MAX];
 
-	write_data(pages_image_create(id, gpu_id, name), state, gpu_id);
+	image_name_make(IMAGE_PAGES, id, gpu_id, name);
+	write_data(criu_image_create(name), state, gpu_id);
 }
 
 /* ---- a process ---- */

@@ -140,6 +140,8 @@ int pages_open(const struct gpu_process *process, size_t device, enum pages_dire
 	gpu->streaming = is_streaming;
 	gpu->render_fd = copy_fd(target->render_fd);
 	gpu->pages_fd = is_streaming ? -1 : open_pages(&tasks[process->id], device);
+	if (is_streaming)
+		snprintf(gpu->pages_name, sizeof(gpu->pages_name), "pages-%d-%zu.img", process->id, device);
 	gpu->bos = malloc((target->nr_bos + 1) * sizeof(*gpu->bos));
 	memcpy(gpu->bos, target->bos, target->nr_bos * sizeof(*gpu->bos));
 	return 1;
@@ -167,16 +169,14 @@ int pages_missing(const struct content_gpu *gpu)
 	return gpu->nr_bos ? (fail)(-ENOENT, "image %s is missing", gpu->pages_name) : 0;
 }
 
-int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+int criu_image_open(const char *name)
 {
+	size_t device;
+	int id;
+
 	assert_true(is_streaming);
-	snprintf(name, IMAGE_NAME_MAX, "pages-%x.img", user_gpu_id);
-	if (missing && !strcmp(name, missing))
-		return -ENOENT;
-	for (size_t g = 0; g < GPUS; g++)
-		if (tasks[id].saved[g].gpu.gpu_id == user_gpu_id)
-			return open_pages(&tasks[id], g);
-	return -ENOENT;
+	assert_int_equal(sscanf(name, "pages-%d-%zu.img", &id, &device), 2);
+	return missing && !strcmp(name, missing) ? -ENOENT : open_pages(&tasks[id], device);
 }
 
 struct content_options pages_options(const struct settings *wanted, struct progress *progress, struct content_tally *tally)
@@ -356,11 +356,11 @@ TEST(a_stream_is_read_in_the_end_one_file_after_the_other)
 	for (size_t i = 0; i < nr_tasks; i++)
 		assert_restored(&tasks[i]);
 	end();
-	missing = "pages-a1.img";
+	missing = "pages-0-0.img";
 	begin_tasks(&one_ring, 2, sizes, ARRAY_SIZE(sizes), true);
 	run_tasks();
 	assert_int_equal(pages_filling_end(filling), -ENOENT);
-	assert_non_null(strstr(fail_text(), "image pages-a1.img is missing"));
+	assert_non_null(strstr(fail_text(), "image pages-0-0.img is missing"));
 	fail_clear();
 	missing = NULL;
 	is_streaming = false;

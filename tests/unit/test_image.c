@@ -537,11 +537,12 @@ FIXTURE_TEST(pages_files_are_named_by_id_and_gpu)
 	char name[IMAGE_NAME_MAX];
 	int fd;
 
-	fd = pages_image_create(ID, 0xab, name);
+	image_name_make(IMAGE_PAGES, ID, 0xab, name);
+	assert_string_equal(name, "amdgpu-pages-7-00ab.img");
+	fd = criu_image_create(name);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_string_equal(name, "amdgpu-pages-7-00ab.img");
-	fd = pages_image_open(ID, 0xab, name);
+	fd = criu_image_open(name);
 	assert_true(fd >= 0);
 	close(fd);
 }

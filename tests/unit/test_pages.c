@@ -27,19 +27,17 @@ static struct content_tally tally;
 
 STUB(bool, criu_is_streaming, (void), is_streaming)
 
-int pages_image_create(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
+void image_name_make(enum image_kind kind, int id, uint32_t gpu_id, char ret[IMAGE_NAME_MAX])
 {
-	snprintf(name, IMAGE_NAME_MAX, "%d-%x", id, user_gpu_id);
-	return open("/dev/null", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(kind, IMAGE_PAGES);
+	snprintf(ret, IMAGE_NAME_MAX, "%d-%x", id, gpu_id);
 }
+
+STUB(int, criu_image_create, (const char *name), open("/dev/null", O_WRONLY | O_CLOEXEC))
 
 static bool has_images;
 
-int pages_image_open(int id, uint32_t user_gpu_id, char name[IMAGE_NAME_MAX])
-{
-	snprintf(name, IMAGE_NAME_MAX, "%d-%x", id, user_gpu_id);
-	return has_images ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -ENOENT;
-}
+STUB(int, criu_image_open, (const char *name), has_images ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -ENOENT)
 
 STUB(int, drm_open_minor, (uint32_t minor), open("/dev/null", O_RDWR | O_CLOEXEC))
 
