@@ -83,10 +83,12 @@ void shared_free(struct shared *shared);
 int shared_note_gpu(struct shared *shared, uint32_t minor, int store_id);
 int shared_check_losses(const struct shared *shared);
 
-/* Adds the calling task before its @state is restored: so a task that is not there surely has none. 0 or -errno. */
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret);
-/* Adds queues to a task of which none were added. 0 or -errno. */
-int shared_add_queues(struct shared *shared, struct shared_task *task, const struct queue_record *queues, size_t nr);
+/*
+ * Adds the calling task before its @state is restored: so a task that is not there surely has none. @queues: that are
+ * recreated after RESUME. 0, or -errno after fail().
+ */
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, const struct queue_record *queues,
+		    size_t nr_queues);
 /* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
 
@@ -183,7 +185,6 @@ struct restored_task {
 	struct queue_record *queues; /* that RESTORE does not get, and those that it does beside them */
 	size_t nr_queues;
 	struct share_task share;
-	struct shared_task *noted; /* in restore->shared, once the state is restored */
 	struct shared_keeper keeper;
 };
 

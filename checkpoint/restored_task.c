@@ -159,9 +159,7 @@ static int restore_state(struct restored_task *task, int kfd)
 
 	if (err)
 		return err;
-	err = shared_add_task(task->restore->shared, kfd >= 0, state, &task->noted);
-	if (!err)
-		err = shared_add_queues(task->restore->shared, task->noted, task->queues, task->nr_queues);
+	err = shared_add_task(task->restore->shared, kfd >= 0, state, task->queues, task->nr_queues);
 	if (err)
 		return err;
 	err = kfd >= 0 ? runtime_enable(kfd, state) : 0;

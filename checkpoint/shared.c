@@ -38,37 +38,33 @@ struct shared *shared_new(void)
 
 /* ---- tasks with state on GPUs ---- */
 
-int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, struct shared_task **ret)
+int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, const struct queue_record *queues,
+		    size_t nr_queues)
 {
-	*ret = NULL;
+	bool has_place, has_room;
+
 	pthread_mutex_lock(&shared->lock);
-	if (shared->nr_tasks < SHARED_MAX_TASKS) {
-		*ret = &shared->tasks[shared->nr_tasks++];
-		**ret = (struct shared_task){ .pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges };
+	has_place = shared->nr_tasks < SHARED_MAX_TASKS;
+	has_room = nr_queues <= SHARED_MAX_QUEUES - shared->nr_queues;
+	if (has_place && has_room) {
+		struct shared_task *task = &shared->tasks[shared->nr_tasks++];
+
+		*task = (struct shared_task){
+			.pid = getpid(), .has_kfd = has_kfd, .first_range = shared->nr_ranges,
+			.first_queue = shared->nr_queues, .nr_queues = (unsigned int)nr_queues,
+		};
 		/* Of which RESUME takes the pages; more than there is room for are left out. */
 		for (uint32_t i = 0; has_kfd && i < state->nr_ranges && shared->nr_ranges < SHARED_MAX_RANGES; i++)
 			if (!state->ranges[i].on_demand)
 				shared->ranges[shared->nr_ranges++] = state->ranges[i];
-		(*ret)->nr_ranges = shared->nr_ranges - (*ret)->first_range;
-	}
-	pthread_mutex_unlock(&shared->lock);
-	return *ret ? 0 : fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
-}
-
-int shared_add_queues(struct shared *shared, struct shared_task *task, const struct queue_record *queues, size_t nr)
-{
-	bool fits;
-
-	pthread_mutex_lock(&shared->lock);
-	fits = nr <= SHARED_MAX_QUEUES - shared->nr_queues;
-	if (fits) {
-		task->first_queue = shared->nr_queues;
-		task->nr_queues = (unsigned int)nr;
-		for (size_t i = 0; i < nr; i++)
+		task->nr_ranges = shared->nr_ranges - task->first_range;
+		for (size_t i = 0; i < nr_queues; i++)
 			shared->queues[shared->nr_queues++] = queues[i];
 	}
 	pthread_mutex_unlock(&shared->lock);
-	return fits ? 0 : fail(-E2BIG, "more than %u queues of gfx11 cannot be restored", SHARED_MAX_QUEUES);
+	if (!has_place)
+		return fail(-E2BIG, "more than %d processes with AMD GPUs cannot be restored", SHARED_MAX_TASKS);
+	return has_room ? 0 : fail(-E2BIG, "more than %u queues of gfx11 cannot be restored", SHARED_MAX_QUEUES);
 }
 
 int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret)

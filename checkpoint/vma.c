@@ -189,13 +189,6 @@ static int map_kfd(const struct restored_task *task, const struct device_vma *vm
 	return 0;
 }
 
-static int compare_start_with_vma(const void *start, const void *vma)
-{
-	uint64_t a = *(const uint64_t *)start, b = ((const struct device_vma *)vma)->start;
-
-	return (a > b) - (a < b);
-}
-
 /* The saved description; images of other writers have none, and tell ours by the GPUs that they name. */
 bool vma_find(const struct restored_task *task, const char *path, uint64_t start, uint64_t offset,
 	      struct device_vma *ret)
@@ -204,7 +197,7 @@ bool vma_find(const struct restored_task *task, const char *path, uint64_t start
 	const struct device_vma *found = NULL;
 
 	if (image && image->nr_vmas)
-		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_start_with_vma);
+		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_u64);
 	if (found) {
 		*ret = *found;
 		return true;

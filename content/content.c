@@ -27,7 +27,6 @@ struct watch {
 	struct content_gpu *gpus;
 	struct content_run run;
 	struct lanes *lanes; /* one for each GPU */
-	bool *is_waiting;    /* each GPU: the caller has nothing for it yet */
 	size_t nr_begun;     /* GPUs that are being copied */
 	double logged, next_look;
 };
@@ -35,7 +34,6 @@ struct watch {
 static void watch_done(struct watch *watch)
 {
 	free(watch->lanes);
-	free(watch->is_waiting);
 	pthread_cond_destroy(&watch->run.ended);
 	pthread_mutex_destroy(&watch->run.lock);
 }
@@ -151,7 +149,7 @@ static void begin_next(struct watch *watch, size_t i)
 	if (content_run_has_failed(&watch->run))
 		return;
 	r = options->next(options->next_arg, &watch->gpus[i]);
-	watch->is_waiting[i] = r == -EAGAIN;
+	watch->lanes[i].is_waiting = r == -EAGAIN;
 	if (r > 0)
 		begin_gpu(watch, i);
 	else if (r && r != -EAGAIN)
@@ -161,7 +159,7 @@ static void begin_next(struct watch *watch, size_t i)
 static bool has_waiting(const struct watch *watch)
 {
 	for (size_t i = 0; i < watch->run.nr_gpus; i++)
-		if (watch->is_waiting[i])
+		if (watch->lanes[i].is_waiting)
 			return true;
 	return false;
 }
@@ -205,7 +203,7 @@ static void run_gpus(struct watch *watch)
 		if (monotonic_seconds() >= watch->next_look)
 			report_progress(watch);
 		for (i = 0; i < watch->run.nr_gpus; i++)
-			if (watch->is_waiting[i])
+			if (watch->lanes[i].is_waiting)
 				begin_next(watch, i);
 	}
 }
@@ -223,7 +221,6 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	watch.options.progress_ms = options->progress_ms ?: PROGRESS_MS;
 	watch.next_look = watch.logged + watch.options.progress_ms / 1e3;
 	watch.lanes = calloc(nr_gpus, sizeof(*watch.lanes));
-	watch.is_waiting = calloc(nr_gpus, sizeof(*watch.is_waiting));
 	run->dump = dump;
 	run->nr_gpus = nr_gpus;
 	run->fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
@@ -232,7 +229,7 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&run->ended, &attr);
 	pthread_condattr_destroy(&attr);
-	if (!watch.lanes || !watch.is_waiting) {
+	if (!watch.lanes) {
 		watch_done(&watch);
 		return fail(-ENOMEM, "copying the buffer data of %zu GPUs: %m", nr_gpus);
 	}

@@ -73,6 +73,7 @@ struct lanes {
 	size_t staging_bytes;
 	unsigned int nr_lanes, nr_slots; /* of a lane */
 	struct lane lane[MAX_LANES];
+	bool is_waiting; /* the caller has nothing for the GPU yet */
 	bool has_thread;
 	_Atomic uint64_t next_window;
 	pthread_mutex_t bo_lock; /* of the mappings of BOs, and of rest */

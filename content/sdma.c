@@ -26,30 +26,15 @@ static void put_address(struct sdma_ib *ib, uint64_t address)
 	put_dword(ib, (uint32_t)(address >> 32));
 }
 
-static void put_count(struct sdma_ib *ib, uint64_t bytes)
-{
-	put_dword(ib, (uint32_t)(bytes - 1));
-}
-
-static bool has_dwords(const struct sdma_ib *ib, size_t dwords)
-{
-	return ib->max_dw - ib->nr_dw >= dwords;
-}
-
-static uint64_t packet_bytes(uint64_t rest)
-{
-	return rest < MAX_BYTES ? rest : MAX_BYTES;
-}
-
 uint64_t sdma_add_copy(struct sdma_ib *ib, uint64_t dst, uint64_t src, uint64_t len)
 {
 	uint64_t done = 0;
 
-	while (done < len && has_dwords(ib, SDMA_COPY_DWORDS)) {
-		uint64_t bytes = packet_bytes(len - done);
+	while (done < len && ib->max_dw - ib->nr_dw >= SDMA_COPY_DWORDS) {
+		uint64_t bytes = len - done < MAX_BYTES ? len - done : MAX_BYTES;
 
 		put_dword(ib, OP_COPY);
-		put_count(ib, bytes);
+		put_dword(ib, (uint32_t)(bytes - 1));
 		put_dword(ib, 0); /* no byte swap, default cache policy */
 		put_address(ib, src + done);
 		put_address(ib, dst + done);
@@ -62,14 +47,14 @@ uint64_t sdma_add_zeros(struct sdma_ib *ib, uint64_t dst, uint64_t len)
 {
 	uint64_t done = 0;
 
-	while (done < len && has_dwords(ib, SDMA_FILL_DWORDS)) {
-		uint64_t bytes = packet_bytes(len - done);
+	while (done < len && ib->max_dw - ib->nr_dw >= SDMA_FILL_DWORDS) {
+		uint64_t bytes = len - done < MAX_BYTES ? len - done : MAX_BYTES;
 		bool dwords = !((dst + done) % 4) && !(bytes % 4);
 
 		put_dword(ib, OP_CONST_FILL | (dwords ? FILL_UNIT_DWORD : 0));
 		put_address(ib, dst + done);
 		put_dword(ib, 0); /* the value */
-		put_count(ib, bytes);
+		put_dword(ib, (uint32_t)(bytes - 1));
 		done += bytes;
 	}
 	return done;

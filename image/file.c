@@ -182,11 +182,6 @@ void image_message_free(void *message)
 	protobuf_c_message_free_unpacked(unpacked, &allocator);
 }
 
-static uint32_t message_crc(const uint8_t *data, size_t size)
-{
-	return crc32c(0, data, size - CRC_FIELD_SIZE);
-}
-
 /* The value of an optional number of 32 bits; NULL: the message does not have it. */
 static const uint32_t *optional_number(const ProtobufCMessage *message, const char *field_name)
 {
@@ -202,7 +197,7 @@ static int check_frame(const char *name, const ProtobufCMessage *message, const 
 		       size_t size)
 {
 	const uint32_t *saved = optional_number(message, "crc32c"), *id = optional_number(message, id_field);
-	uint32_t crc = saved ? message_crc(data, size) : 0;
+	uint32_t crc = saved ? crc32c(0, data, size - CRC_FIELD_SIZE) : 0;
 	struct image_name parsed;
 
 	if (saved && memcmp(data + size - CRC_FIELD_SIZE, CRC_TAG, 2))
@@ -294,7 +289,7 @@ int image_message_pack(const ProtobufCMessage *message, uint8_t **ret, size_t *r
 	if (!data)
 		return -ENOMEM;
 	protobuf_c_message_pack(message, data);
-	crc = htole32(message_crc(data, size));
+	crc = htole32(crc32c(0, data, size - CRC_FIELD_SIZE));
 	memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
 	*ret = data;
 	*ret_size = size;

@@ -46,12 +46,9 @@ struct handed {
 	size_t nr_bos;
 };
 
-/* A BO, as content_bo has it. */
 struct handed_bo {
-	uint64_t size;
-	int store_id; /* of the bundle with its dma-buf, and those of its neighbours */
-	uint32_t index, crc32c;
-	bool has_crc32c;
+	int store_id;	      /* of the bundle with its dma-buf, and those of its neighbours */
+	struct content_bo bo; /* dmabuf_fd: the task's */
 };
 
 /*
@@ -76,13 +73,18 @@ struct line {
 	char text[PLUGIN_LOG_LINE_MAX];
 };
 
+/* A GPU, and what is copied there. */
+struct place {
+	uint32_t minor;	       /* 0: not known yet */
+	struct handed *handed; /* NULL: none */
+};
+
 /* In criu's main process; tasks have a copy, of which they use the table. */
 struct pages_filling {
 	struct handed_table *table;
 	const struct settings *settings;
 	struct content_gpu *gpus; /* what is copied now on each GPU; one for all where files are streamed */
-	uint32_t *minors;	  /* of these; 0: not known yet */
-	struct handed **at;	  /* which that is; NULL: none */
+	struct place *places;	  /* of each */
 	size_t nr_gpus;
 	unsigned int first_left; /* of the table: those before are taken */
 	struct content_tally tally;
@@ -140,10 +142,7 @@ static int hand_over(struct handed_table *table, const struct content_gpu *gpu, 
 		if (store_id < 0)
 			return store_id;
 		for (size_t j = i; j < i + size; j++)
-			table->bos[first + j] = (struct handed_bo){
-				.size = gpu->bos[j].size, .store_id = store_id, .index = gpu->bos[j].index,
-				.crc32c = gpu->bos[j].crc32c, .has_crc32c = gpu->bos[j].has_crc32c,
-			};
+			table->bos[first + j] = (struct handed_bo){ store_id, gpu->bos[j] };
 	}
 	atomic_store(&handed->state, HANDED);
 	return 0;
@@ -255,11 +254,10 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 		size_t size = bundle_size(handed->nr_bos - gpu->nr_bos);
 
 		err = take(bos->store_id, fds, size);
-		for (const struct handed_bo *bo = bos; !err && bo < bos + size; bo++)
-			gpu->bos[gpu->nr_bos++] = (struct content_bo){
-				.dmabuf_fd = fds[bo - bos], .index = bo->index, .size = bo->size,
-				.crc32c = bo->crc32c, .has_crc32c = bo->has_crc32c,
-			};
+		for (size_t i = 0; !err && i < size; i++) {
+			gpu->bos[gpu->nr_bos] = bos[i].bo;
+			gpu->bos[gpu->nr_bos++].dmabuf_fd = fds[i];
+		}
 	}
 	if (err || !gpu->streaming)
 		return err ? err : 1;
@@ -268,19 +266,19 @@ static int take_handed(const struct handed_table *table, struct handed *handed, 
 }
 
 /* Whether a place is that of a GPU, which gets the place that asks first. */
-static bool is_place_of(struct pages_filling *filling, size_t place, uint32_t minor)
+static bool is_place_of(const struct pages_filling *filling, struct place *place, uint32_t minor)
 {
 	for (size_t i = 0; i < filling->nr_gpus; i++)
-		if (filling->minors[i] == minor)
-			return i == place;
-	if (filling->minors[place])
+		if (filling->places[i].minor == minor)
+			return &filling->places[i] == place;
+	if (place->minor)
 		return false;
-	filling->minors[place] = minor;
+	place->minor = minor;
 	return true;
 }
 
 /* The next one that is handed over on a GPU, or on any for a stream. NULL: none yet. */
-static struct handed *find_handed(struct pages_filling *filling, size_t place)
+static struct handed *find_handed(struct pages_filling *filling, struct place *place)
 {
 	struct handed_table *table = filling->table;
 	unsigned int nr = atomic_load(&table->nr);
@@ -302,19 +300,19 @@ static struct handed *find_handed(struct pages_filling *filling, size_t place)
 static int next_handed(void *arg, struct content_gpu *gpu)
 {
 	struct pages_filling *filling = arg;
-	size_t place = (size_t)(gpu - filling->gpus);
+	struct place *place = &filling->places[gpu - filling->gpus];
 	int r = 0;
 
 	while (!r) {
 		bool closed = atomic_load(&filling->table->is_closed); /* before the look: nothing comes after it */
 
 		put_back(gpu);
-		if (filling->at[place])
-			atomic_store(&filling->at[place]->state, HANDED_DONE);
-		filling->at[place] = find_handed(filling, place);
-		if (!filling->at[place])
+		if (place->handed)
+			atomic_store(&place->handed->state, HANDED_DONE);
+		place->handed = find_handed(filling, place);
+		if (!place->handed)
 			return closed ? 0 : -EAGAIN;
-		r = take_handed(filling->table, filling->at[place], gpu);
+		r = take_handed(filling->table, place->handed, gpu);
 	}
 	return r == -EAGAIN ? -EIO : r;
 }
@@ -447,9 +445,8 @@ static int filling_init(struct pages_filling *filling, bool waits)
 
 	filling->table = shared_memory_new(sizeof(*filling->table));
 	filling->gpus = calloc(filling->nr_gpus + 1, sizeof(*filling->gpus));
-	filling->at = calloc(filling->nr_gpus + 1, sizeof(*filling->at));
-	filling->minors = calloc(filling->nr_gpus + 1, sizeof(*filling->minors));
-	if (!filling->table || !filling->gpus || !filling->at || !filling->minors)
+	filling->places = calloc(filling->nr_gpus + 1, sizeof(*filling->places));
+	if (!filling->table || !filling->gpus || !filling->places)
 		return -ENOMEM;
 	for (size_t i = 0; i < filling->nr_gpus; i++)
 		filling->gpus[i] = (struct content_gpu){ .render_fd = -1, .pages_fd = -1 };
@@ -495,7 +492,6 @@ void pages_filling_free(struct pages_filling *filling)
 	pthread_mutex_destroy(&filling->lock);
 	free(filling->lines);
 	free(filling->gpus);
-	free(filling->at);
-	free(filling->minors);
+	free(filling->places);
 	free(filling);
 }

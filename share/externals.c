@@ -42,11 +42,6 @@ static bool is_in_dump(const struct survey *survey, pid_t pid)
 	return numbers_have(files->pids, files->nr_pids, pid) || pid == getpid();
 }
 
-static int add_external_buffer(struct externals *externals, uint64_t inode, pid_t pid)
-{
-	return array_add(externals->list, externals->nr, (struct external){ inode, pid });
-}
-
 /* ---- open dma-bufs ---- */
 
 static bool is_gone(int err)
@@ -74,7 +69,10 @@ static int add_if_dmabuf(struct externals *externals, pid_t pid, const char *lin
 		return -errno;
 	text[len] = '\0';
 	inode = strstr(text, "\nexp_name:") ? strstr(text, "\nino:") : NULL;
-	return inode ? add_external_buffer(externals, strtoull(inode + strlen("\nino:"), NULL, 10), pid) : 0;
+	if (!inode)
+		return 0;
+	return array_add(externals->list, externals->nr,
+			 (struct external){ strtoull(inode + strlen("\nino:"), NULL, 10), pid });
 }
 
 /* Threads mostly have their files in common. Where the first one has ended, another one has them. */
@@ -150,7 +148,7 @@ static int read_handles(const struct survey *survey, struct externals *externals
 		if (begins_client(line))
 			err = array_add(clients->pids, clients->nr, is_in_dump(survey, pid) ? 0 : pid);
 		else if (inode && clients->nr && clients->pids[clients->nr - 1])
-			err = add_external_buffer(externals, inode, clients->pids[clients->nr - 1]);
+			err = array_add(externals->list, externals->nr, (struct external){ inode, clients->pids[clients->nr - 1] });
 	}
 	return err ? err : ferror(f) ? -EIO : 0;
 }
@@ -170,7 +168,7 @@ static int read_spaces(struct externals *externals, FILE *f, const struct client
 		else if (inode && (!nr || nr > clients->nr))
 			err = -EAGAIN;
 		else if (inode && clients->pids[nr - 1])
-			err = add_external_buffer(externals, inode, clients->pids[nr - 1]);
+			err = array_add(externals->list, externals->nr, (struct external){ inode, clients->pids[nr - 1] });
 	}
 	return err ? err : ferror(f) ? -EIO : nr == clients->nr ? 0 : -EAGAIN;
 }
