@@ -161,7 +161,7 @@ check-engines:
 	@tests/check --all engines
 .PHONY: check-quick check check-all check-engines
 
-# Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on; ROUNDS: faults, share, suspend or several.
+# Dumps and restores that are disturbed at random, for MINUTES (60), from SEED on; ROUNDS: faults, share, suspend, rccl or several.
 torture: setup
 	@$(MAKE) --no-print-directory -s tests-build
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' ROUNDS='$(ROUNDS)' tests/torture/run

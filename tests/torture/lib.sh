@@ -7,6 +7,9 @@
 
 plan=$work/plan
 notes=$work/notes
+tool=$top/build/amdgpu-checkpoint
+records=/run/amdgpu-checkpoint
+contents=$records/memory	# where a suspend puts them
 ms=(2000 2000)		# how long the last dump and restore took
 tree=()			# pids of the job
 untidy=			# whether criu was killed
@@ -169,4 +172,33 @@ tree_end() {
 
 failure_is_explained() {
 	grep -q Error "$work/$criu_runs-"*.log || fail "criu failed without an error line"
+}
+
+# ---- suspended processes ----
+
+no_tools() {
+	! pgrep -f "^$tool (suspend|resume) " >/dev/null
+}
+
+# A killed process that is frozen or has queues takes a while to end.
+victim_gone() {
+	[ -z "$victim" ] || ! alive "$victim"
+}
+
+nothing_kept() {
+	local file
+	for file in "$records"/[0-9]* "$contents"/*; do
+		# A record that was being written when its command died is none.
+		[[ ! -e $file || $file == *.new ]] || return 1
+	done
+}
+
+# come_back: whatever there is, an undisturbed resume completes it
+come_back() {
+	local pids
+	mapfile -t pids < <(find "$records" -maxdepth 1 -name '[0-9]*' ! -name '*.new' -printf '%f\n' 2>/dev/null | sed 's/[.].*//' | sort -u)
+	if ((${#pids[@]})); then
+		"$tool" resume "${pids[@]}" >"$work/resume.log" 2>&1 || fail "resume: $(<"$work/resume.log")"
+	fi
+	nothing_kept || fail "left behind: $(find "$records" "$contents" 2>&1 | tr '\n' ' ')"
 }
