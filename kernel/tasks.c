@@ -210,6 +210,19 @@ int task_file_holder(pid_t pid, int number, uint32_t minor_number, pid_t *ret)
 	return err ? fail(err, "pid %d: cannot tell who else has its descriptor %d: %m", pid, number) : 0;
 }
 
+int task_list_sharers(pid_t pid, int **ret, size_t *ret_nr)
+{
+	_cleanup_free_ int *pids = NULL;
+	size_t nr = 0;
+	int err = list_numbers(AT_FDCWD, "/proc", &pids, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++)
+		if (pids[i] != pid && (!syscall(SYS_kcmp, pid, pids[i], KCMP_VM, 0, 0) ||
+				       !syscall(SYS_kcmp, pid, pids[i], KCMP_FILES, 0, 0)))
+			err = array_add(*ret, *ret_nr, pids[i]);
+	return err ? fail(err, "cannot list /proc: %m") : 0;
+}
+
 int task_files_find(const struct task_files *files, int fd, struct task_file **ret)
 {
 	struct stat st;

@@ -110,6 +110,12 @@ int task_files_find(const struct task_files *files, int fd, struct task_file **r
  */
 int task_file_holder(pid_t pid, int number, uint32_t minor, pid_t *ret);
 
+/*
+ * Other processes that have the same memory or the same table of descriptors (clone()). Heap memory of the caller. 0, or
+ * -errno after fail().
+ */
+int task_list_sharers(pid_t pid, int **ret, size_t *ret_nr);
+
 /* Whether a task has opened the device itself, and not only inherited a file of it. */
 bool task_files_has(const struct task_files *files, pid_t pid, uint32_t minor);
 

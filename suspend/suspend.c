@@ -19,6 +19,20 @@
 
 /* ---- the file of /dev/kfd ---- */
 
+/* Who runs on could use memory that is freed, or close /dev/kfd, without which a resume cannot restore it. */
+static int check_sharers(const struct batch *batch, pid_t pid)
+{
+	_cleanup_free_ int *sharers = NULL;
+	size_t nr = 0;
+	int err = task_list_sharers(pid, &sharers, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++)
+		if (!batch_has(batch, sharers[i]))
+			err = fail(-EOPNOTSUPP, "pid %d: pid %d has the same memory or the same descriptors (clone()): suspend "
+				   "both (--tree, --cgroup)", pid, sharers[i]);
+	return err;
+}
+
 static int find_own_kfd(const struct batch *batch, struct process *process, const struct task_files *files)
 {
 	struct record_head *head = &process->head;
@@ -52,6 +66,9 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 			    "pid %d: has %u queues and %" PRIu64 " bytes of VRAM, and no descriptor of a /dev/kfd of its own (it has "
 			    "closed that, or a process with a lower pid has inherited it): its queues cannot be stopped",
 			    head->pid, kfd.nr_queues, kfd.vram_bytes);
+	err = head->report.has_kfd ? check_sharers(batch, head->pid) : 0;
+	if (err)
+		return err;
 	if (!head->report.has_kfd || !kfd.vram_bytes)
 		return 0;
 	/* The kernel looks up each buffer in the address space of every GPU that it sees, and oopses without one. */

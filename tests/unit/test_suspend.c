@@ -115,6 +115,7 @@ static struct run {
 	unsigned int continue_at, stop_at; /* others send the first one SIGCONT or SIGSTOP */
 	bool is_merged;			   /* a SIGSTOP was pending already */
 	bool no_room;
+	bool has_sharer;       /* the two processes have one table of descriptors */
 	bool is_kfd_inherited; /* the first one's /dev/kfd, by the second, whose pid is lower */
 	bool is_container; /* the command sees a pid namespace alone */
 	bool is_slow; /* copies take 30 s */
@@ -532,6 +533,14 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 }
 
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
+
+int task_list_sharers(pid_t pid, int **ret, size_t *ret_nr)
+{
+	int other = pid == PID ? PID + 1 : PID;
+
+	return now->has_sharer ? array_add(*ret, *ret_nr, other) : 0;
+}
+
 STUB(int, task_in_initial_pid_ns, (void), !now->is_container)
 STUB(int, mount_memory, (const char *path), -EPERM)
 
@@ -2107,6 +2116,26 @@ TEST(a_process_that_has_closed_its_kfd_is_refused)
 	models[1].no_kfd = models[1].has_closed_kfd = true;
 	assert_int_equal(run(refuse_closed_kfd, 0, 0), 0);
 	expect_untouched();
+}
+
+static int refuse_sharer(void)
+{
+	const struct suspend_target target = { .pids = pids, .nr = 1, .id = 0x5eed };
+	struct suspend_result result = { 0 };
+
+	return !suspend_processes(&target, contents, &settings, &result) ||
+	       !strstr(fail_text(), "pid 5242880: pid 5242881 has the same memory or the same descriptors");
+}
+
+/* It could close /dev/kfd meanwhile. */
+TEST(a_process_that_shares_its_descriptors_is_suspended_with_the_other_only)
+{
+	make_processes(2);
+	now->has_sharer = true;
+	assert_int_equal(run(refuse_sharer, 0, 0), 0);
+	expect_untouched();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	complete(0);
 }
 
 /* A child with a lower pid has inherited it, and files of several tasks are those of the one with the lowest. */

@@ -326,4 +326,30 @@ TEST(another_process_with_the_file_is_found)
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
+static int wait_for_end(void *arg)
+{
+	pause();
+	return 0;
+}
+
+/* With the same descriptors, with the same memory, and with neither. */
+TEST(processes_that_share_memory_or_descriptors_are_found)
+{
+	static const int flags[] = { CLONE_FILES, CLONE_VM, 0 };
+	static char stacks[3][65536];
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		pid_t child = clone(wait_for_end, stacks[i] + sizeof(stacks[i]), flags[i] | SIGCHLD, NULL);
+		_cleanup_free_ int *pids = NULL;
+		size_t nr = 0;
+
+		assert_true(child > 0);
+		assert_int_equal(task_list_sharers(getpid(), &pids, &nr), 0);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		assert_int_equal(nr, flags[i] ? 1 : 0);
+		assert_true(!nr || pids[0] == child);
+	}
+}
+
 UNIT_MAIN(NULL, NULL)
