@@ -62,6 +62,26 @@ kill -TERM "${job_pids[0]}"
 wait "$parent" || true
 is_done "below su"
 
+# Where it cannot have a cgroup of its own SIGSTOP alone holds it, until the resume, and su stays stopped as well.
+echo 0 >"$unit/cgroup.max.descendants"
+rm -f "$job"
+setsid sh -c "echo \$\$ >'$unit/cgroup.procs'; exec su -s /bin/sh root -c \"exec '$gpujob' --state '$job' --vram 8M\"" >"$work/su.out" 2>&1 &
+parent=$!
+wait_until 60 grep -qs '^phase running' "$job" || fail "the job below su does not start: $(<"$work/su.out")"
+job_pids=("$(state_get "$job" pid)")
+for ((n = 0; n < 3; n++)); do
+	job_suspend
+	sleep 0.3
+	grep -q '^State:.T' "/proc/${job_pids[0]}/status" || fail "su continues the job without its memory"
+	job_resume
+	expect_right
+	grep -q '^State:.S' "/proc/$parent/status" || fail "su stays stopped: $(grep ^State "/proc/$parent/status")"
+done
+kill -TERM "${job_pids[0]}"
+wait "$parent" || true
+is_done "below su, without a cgroup"
+echo max >"$unit/cgroup.max.descendants"
+
 # The command and the job are of one unit that is stopped: both processes of the command get SIGTERM, at any call, and the job
 # SIGCONT after that. The calls that are begun are made to their end first.
 for ((n = 5; ; n += 5 + n / 2)); do
