@@ -208,7 +208,8 @@ static void run_gpus(struct watch *watch)
 	}
 }
 
-static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options, bool dump)
+int content_copy(enum content_direction direction, struct content_gpu *gpus, size_t nr_gpus,
+		 const struct content_options *options)
 {
 	struct watch watch = { .options = *options, .gpus = gpus, .logged = monotonic_seconds() };
 	struct content_run *run = &watch.run;
@@ -221,7 +222,7 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 	watch.options.progress_ms = options->progress_ms ?: PROGRESS_MS;
 	watch.next_look = watch.logged + watch.options.progress_ms / 1e3;
 	watch.lanes = calloc(nr_gpus, sizeof(*watch.lanes));
-	run->dump = dump;
+	run->dump = direction == CONTENT_DUMP;
 	run->nr_gpus = nr_gpus;
 	run->fence_timeout_ms = options->fence_timeout_ms ?: FENCE_TIMEOUT_MS;
 	pthread_mutex_init(&run->lock, NULL);
@@ -241,16 +242,6 @@ static int copy_contents(struct content_gpu *gpus, size_t nr_gpus, const struct 
 		fail(err, "%s", run->error_text);
 	watch_done(&watch);
 	return err;
-}
-
-int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
-{
-	return copy_contents(gpus, nr_gpus, options, true);
-}
-
-int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
-{
-	return copy_contents(gpus, nr_gpus, options, false);
 }
 
 int content_check_file(const struct content_gpu *gpu)

@@ -81,13 +81,15 @@ struct content_tally {
 	_Atomic uint64_t buffer_bytes, most_bytes; /* staging memory now, and the most at one time */
 };
 
+enum content_direction { CONTENT_DUMP, CONTENT_RESTORE };
+
 /*
- * Saves (restores) the data of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. The smallest
+ * Saves or restores the data of all BOs of all GPUs, the GPUs in parallel, and logs one line for each. The smallest
  * staging memory is one page for a GPU. 0, or -errno of the first cause, in whatever thread, which names GPU, BO and
  * offset. All threads have ended and everything is released in either case.
  */
-int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
-int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options);
+int content_copy(enum content_direction direction, struct content_gpu *gpus, size_t nr_gpus,
+		 const struct content_options *options);
 
 /*
  * What is wrong with a pages file before it is read: its length, and the length that it announces; a restore finds the same,

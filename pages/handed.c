@@ -156,7 +156,7 @@ int pages_hand_over(struct pages_filling *filling, const struct gpu_process *pro
 	for (size_t i = 0; r >= 0 && i < process->state.nr_devices; i++) {
 		struct content_gpu gpu;
 
-		r = pages_open(process, i, PAGES_FILL, &gpu);
+		r = pages_open(process, i, CONTENT_RESTORE, &gpu);
 		nr += r > 0;
 		if (r > 0)
 			r = hand_over(filling->table, &gpu, process->minors[i]);
@@ -328,7 +328,7 @@ static void fill(struct pages_filling *filling)
 	options.next = next_handed;
 	options.next_arg = filling;
 	options.is_cancelled = &filling->is_cancelled;
-	err = content_restore(filling->gpus, filling->nr_gpus, &options);
+	err = content_copy(CONTENT_RESTORE, filling->gpus, filling->nr_gpus, &options);
 	for (size_t i = 0; i < filling->nr_gpus; i++)
 		put_back(&filling->gpus[i]);
 	if (err)

@@ -24,13 +24,11 @@ void discard_done(struct discard *discard);
 
 /* ---- the files of what a process has on one GPU ---- */
 
-enum pages_direction { PAGES_SAVE, PAGES_FILL };
-
 /*
  * Opens a pages file, and the GPU's render node anew; pages_close() in any case. 1; 0: there is nothing to fill, and no file;
  * -errno after fail(). Of a stream to fill, the pages file is not opened: pages_fd is negative.
  */
-int pages_open(const struct gpu_process *process, size_t device, enum pages_direction direction, struct content_gpu *gpu);
+int pages_open(const struct gpu_process *process, size_t device, enum content_direction direction, struct content_gpu *gpu);
 void pages_close(struct content_gpu *gpu);
 /* The result where there is no pages file: 0, or -ENOENT after fail(). */
 int pages_missing(const struct content_gpu *gpu);

@@ -36,7 +36,7 @@ struct place {
 
 /* What processes have on GPUs. */
 struct copying {
-	enum pages_direction direction;
+	enum content_direction direction;
 	struct part *parts;
 	size_t nr_parts;
 	struct discard *discards; /* of each process */
@@ -128,7 +128,7 @@ int pages_missing(const struct content_gpu *gpu)
 	return fail(-ENOENT, "image %s is missing: it holds %zu buffers of gpu %#x", gpu->pages_name, gpu->nr_bos, gpu->gpu_id);
 }
 
-int pages_open(const struct gpu_process *process, size_t device, enum pages_direction direction, struct content_gpu *gpu)
+int pages_open(const struct gpu_process *process, size_t device, enum content_direction direction, struct content_gpu *gpu)
 {
 	uint32_t minor = process->minors[device];
 	int err;
@@ -145,10 +145,10 @@ int pages_open(const struct gpu_process *process, size_t device, enum pages_dire
 	if (err)
 		return err;
 	/* A streamer has few files open at a time, and waits until one is read. */
-	if (direction == PAGES_SAVE || !gpu->streaming) {
-		int fd = direction == PAGES_SAVE ? criu_image_create(gpu->pages_name) : criu_image_open(gpu->pages_name);
+	if (direction == CONTENT_DUMP || !gpu->streaming) {
+		int fd = direction == CONTENT_DUMP ? criu_image_create(gpu->pages_name) : criu_image_open(gpu->pages_name);
 
-		if (fd == -ENOENT && direction == PAGES_FILL)
+		if (fd == -ENOENT && direction == CONTENT_RESTORE)
 			return pages_missing(gpu);
 		if (fd < 0)
 			return fd;
@@ -158,7 +158,7 @@ int pages_open(const struct gpu_process *process, size_t device, enum pages_dire
 	if (gpu->render_fd < 0)
 		return fail(gpu->render_fd, "gpu %#x: cannot open renderD%u: %m", gpu->gpu_id, minor);
 	/* What can be wrong with a file is known before criu restores all else. */
-	if (direction == PAGES_FILL && !gpu->streaming)
+	if (direction == CONTENT_RESTORE && !gpu->streaming)
 		err = content_check_file(gpu);
 	return err ? err : 1;
 }
@@ -202,7 +202,7 @@ static int copying_init(struct copying *copying, struct gpu_process *const *proc
 	for (size_t i = 0; i < nr_processes; i++) {
 		const struct gpu_process *process = processes[i];
 
-		if (copying->direction == PAGES_SAVE)
+		if (copying->direction == CONTENT_DUMP)
 			discard_read(process->file.pid, &copying->discards[copying->nr_discards++]);
 		for (size_t j = 0; j < process->state.nr_devices; j++) {
 			size_t at = 0;
@@ -226,7 +226,7 @@ static int end_part(const struct copying *copying, struct content_gpu *gpu, cons
 {
 	struct bo *bos = part->process->state.bos;
 
-	if (copying->direction == PAGES_FILL)
+	if (copying->direction == CONTENT_RESTORE)
 		return 0;
 	if (close(steal_fd(&gpu->pages_fd)))
 		return fail(errno_or_eio(), "image %s: cannot write it: %m", gpu->pages_name);
@@ -254,7 +254,7 @@ static int next_part(void *arg, struct content_gpu *gpu)
 			continue;
 		pages_close(gpu);
 		r = pages_open(part->process, part->device, copying->direction, gpu);
-		if (r > 0 && copying->direction == PAGES_SAVE)
+		if (r > 0 && copying->direction == CONTENT_DUMP)
 			r = list_discarded(&part->process->state, part->discard, gpu) ?: 1;
 		place->part = part;
 	}
@@ -264,7 +264,7 @@ static int next_part(void *arg, struct content_gpu *gpu)
 }
 
 /* Processes on different GPUs are copied at the same time, those on one GPU one after the other. */
-static int copy(struct gpu_process *const *processes, size_t nr_processes, enum pages_direction direction,
+static int copy(struct gpu_process *const *processes, size_t nr_processes, enum content_direction direction,
 		const struct settings *settings, struct progress *progress, struct content_tally *tally)
 {
 	_cleanup_(copying_done) struct copying copying = { .direction = direction };
@@ -275,8 +275,7 @@ static int copy(struct gpu_process *const *processes, size_t nr_processes, enum 
 		return err;
 	options.next = next_part;
 	options.next_arg = &copying;
-	return direction == PAGES_SAVE ? content_dump(copying.gpus, copying.nr_gpus, &options) :
-					 content_restore(copying.gpus, copying.nr_gpus, &options);
+	return content_copy(direction, copying.gpus, copying.nr_gpus, &options);
 }
 
 int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const struct settings *settings,
@@ -288,7 +287,7 @@ int pages_dump(struct gpu_process *const *processes, size_t nr_processes, const 
 	int err = 0;
 
 	for (size_t i = 0; !err && i < nr_processes; i += nr_together)
-		err = copy(&processes[i], nr_together, PAGES_SAVE, settings, &progress, tally);
+		err = copy(&processes[i], nr_together, CONTENT_DUMP, settings, &progress, tally);
 	return err;
 }
 
@@ -297,7 +296,7 @@ int pages_fill(struct gpu_process *const *processes, size_t nr_processes, const 
 {
 	_cleanup_(progress_close) struct progress progress = progress_open(settings->progress, "resume");
 
-	return copy(processes, nr_processes, PAGES_FILL, settings, &progress, tally);
+	return copy(processes, nr_processes, CONTENT_RESTORE, settings, &progress, tally);
 }
 
 /* ---- the summary ---- */

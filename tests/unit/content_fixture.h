@@ -62,14 +62,14 @@ static inline int fixture_dump(struct content_gpu *gpus, size_t nr_gpus, uint64_
 {
 	const struct content_options options = { .max_buffer_bytes = max_bytes };
 
-	return content_dump(gpus, nr_gpus, &options);
+	return content_copy(CONTENT_DUMP, gpus, nr_gpus, &options);
 }
 
 static inline int fixture_restore(struct content_gpu *gpus, size_t nr_gpus, uint64_t max_bytes)
 {
 	const struct content_options options = { .max_buffer_bytes = max_bytes };
 
-	return content_restore(gpus, nr_gpus, &options);
+	return content_copy(CONTENT_RESTORE, gpus, nr_gpus, &options);
 }
 
 /* Directories of a file system on a disk and of one in memory. */

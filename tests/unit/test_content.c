@@ -515,7 +515,7 @@ TEST(progress_is_told_to_the_caller)
 
 	make(&f, CONFIG(.rings = 1, .delay_us = 10000), FILL_ZERO, SIZES(64 * MIB));
 	f.gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
-	assert_int_equal(content_dump(&f.gpu, 1, &options), 0);
+	assert_int_equal(content_copy(CONTENT_DUMP, &f.gpu, 1, &options), 0);
 	assert_true(progress.calls >= 2); /* 32 windows of 10 ms each; a busy machine may be late */
 	assert_true(progress.last > 0);
 	assert_false(progress.wrong);
@@ -600,7 +600,7 @@ TEST(a_gpu_gets_one_after_the_other_as_they_come)
 		f[i].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
 		source.list[i] = f[i].gpu;
 	}
-	assert_int_equal(content_dump(&gpu, 1, &options), 0);
+	assert_int_equal(content_copy(CONTENT_DUMP, &gpu, 1, &options), 0);
 	assert_int_equal(source.nr_asked, 12);
 	assert_int_equal(tally.bytes, 3 * size);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -610,7 +610,7 @@ TEST(a_gpu_gets_one_after_the_other_as_they_come)
 		source.list[i].bos[0].has_crc32c = false;
 	}
 	source.nr_given = 0;
-	assert_int_equal(content_restore(&gpu, 1, &options), 0);
+	assert_int_equal(content_copy(CONTENT_RESTORE, &gpu, 1, &options), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_true(fixture_gpus_same(&f[i], &to[i]));
 		fixture_gpu_done(&to[i]);
@@ -634,14 +634,14 @@ TEST(several_gpus_and_empty_ones_are_done)
 		f[i].gpu.pages_fd = fixture_file(FIXTURE_MEMORY);
 		gpus[i] = f[i].gpu;
 	}
-	assert_int_equal(content_dump(gpus, 3, &options), 0);
+	assert_int_equal(content_copy(CONTENT_DUMP, gpus, 3, &options), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		for (size_t b = 0; b < f[i].gpu.nr_bos; b++)
 			assert_true(gpus[i].bos[b].has_crc32c);
 		fixture_gpu_like(&to[i], &f[i]);
 		gpus[i] = to[i].gpu;
 	}
-	assert_int_equal(content_restore(gpus, 3, &options), 0);
+	assert_int_equal(content_copy(CONTENT_RESTORE, gpus, 3, &options), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_true(fixture_gpus_same(&f[i], &to[i]));
 		fixture_gpu_done(&to[i]);

@@ -206,7 +206,7 @@ TEST(a_hanging_gpu_ends_the_dump_in_bounded_time)
 			begin_saved(NULL);
 			begin_gpus(&config);
 			start = now();
-			assert_int_equal(content_dump(&saved.gpu, 1, &options), -ETIME);
+			assert_int_equal(content_copy(CONTENT_DUMP, &saved.gpu, 1, &options), -ETIME);
 			assert_true(now() - start < 20); /* on a busy machine; else well under a second */
 			assert_said_once("the GPU does not finish a copy: Timer expired");
 			end_saved(NULL);
@@ -218,7 +218,7 @@ SAVED_TEST(a_slow_gpu_is_waited_for)
 	static const struct content_options options = { .max_buffer_bytes = 16 * MIB, .fence_timeout_ms = 20000 };
 
 	begin_gpus(&(struct fake_drm_config){ .rings = 1, .delay_us = 250000 });
-	assert_int_equal(content_dump(&saved.gpu, 1, &options), 0);
+	assert_int_equal(content_copy(CONTENT_DUMP, &saved.gpu, 1, &options), 0);
 	assert_true(fixture_file_is_right(saved.gpu.pages_fd, &saved));
 }
 
@@ -250,7 +250,7 @@ static int dump_too_much(void)
 
 	signal(SIGXFSZ, SIG_DFL);
 	setrlimit(RLIMIT_FSIZE, &limit);
-	if (content_dump(&saved.gpu, 1, &options) != -EFBIG || !strstr(log_text, "File too large"))
+	if (content_copy(CONTENT_DUMP, &saved.gpu, 1, &options) != -EFBIG || !strstr(log_text, "File too large"))
 		return 1;
 	return sigpending(&pending) || sigismember(&pending, SIGXFSZ) ? 2 : 0;
 }
@@ -322,8 +322,8 @@ TEST(what_is_cancelled_says_nothing)
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		begin_saved_in(dirs[i]);
 		begin_gpus(&config);
-		assert_int_equal(content_restore(&target.gpu, 1, &options), -ECANCELED);
-		assert_int_equal(content_dump(&saved.gpu, 1, &options), -ECANCELED);
+		assert_int_equal(content_copy(CONTENT_RESTORE, &target.gpu, 1, &options), -ECANCELED);
+		assert_int_equal(content_copy(CONTENT_DUMP, &saved.gpu, 1, &options), -ECANCELED);
 		assert_int_equal(lseek(saved.gpu.pages_fd, 0, SEEK_END), 0);
 		assert_int_equal(log_errors, 0);
 		end_saved(NULL);

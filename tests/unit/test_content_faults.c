@@ -461,7 +461,7 @@ static int run_engine(const struct scenario *scenario, struct content_gpu gpus[2
 
 	if (scenario->in_turn)
 		gpus = &place;
-	return scenario->restore ? content_restore(gpus, nr_gpus, &options) : content_dump(gpus, nr_gpus, &options);
+	return content_copy(scenario->restore ? CONTENT_RESTORE : CONTENT_DUMP, gpus, nr_gpus, &options);
 }
 
 /* The call that failed; NULL when there are fewer than fault->nth. */

@@ -131,11 +131,11 @@ static int open_pages(const struct task *task, size_t device)
 }
 
 /* The dma-bufs stay the task's. */
-int pages_open(const struct gpu_process *process, size_t device, enum pages_direction direction, struct content_gpu *gpu)
+int pages_open(const struct gpu_process *process, size_t device, enum content_direction direction, struct content_gpu *gpu)
 {
 	const struct content_gpu *target = &tasks[process->id].target[device].gpu;
 
-	assert_int_equal(direction, PAGES_FILL);
+	assert_int_equal(direction, CONTENT_RESTORE);
 	*gpu = *target;
 	gpu->streaming = is_streaming;
 	gpu->render_fd = copy_fd(target->render_fd);

@@ -97,7 +97,7 @@ static int begin_next(struct content_gpu *gpu, const struct content_options *opt
 }
 
 /* The last GPU is done with all that it has before the others are with their first. */
-int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+static int run_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
 {
 	int r;
 
@@ -126,10 +126,13 @@ int content_dump(struct content_gpu *gpus, size_t nr_gpus, const struct content_
 	return 0;
 }
 
-int content_restore(struct content_gpu *gpus, size_t nr_gpus, const struct content_options *options)
+int content_copy(enum content_direction direction, struct content_gpu *gpus, size_t nr_gpus,
+		 const struct content_options *options)
 {
 	int r = 0;
 
+	if (direction == CONTENT_DUMP)
+		return run_dump(gpus, nr_gpus, options);
 	for (size_t i = 0; r >= 0 && i < nr_gpus; i++)
 		while ((r = options->next(options->next_arg, &gpus[i])) > 0)
 			sprintf(notes + strlen(notes), "%zu:%s.", i, gpus[i].pages_name);
