@@ -147,7 +147,7 @@ int pages_open(const struct gpu_process *process, size_t device, enum content_di
 	return 1;
 }
 
-static atomic_int looks = -1; /* of the thread that fills, into what is handed over; -1: not counted */
+static atomic_int looks = -1; /* of the thread that fills, into what is handed over; -1: not counted; -2: not now */
 
 static void hand_over_between_looks(void);
 
@@ -317,15 +317,14 @@ TEST(all_processes_get_their_contents)
 /* By the thread that fills, so that nothing else comes between. */
 static void hand_over_between_looks(void)
 {
-	int nr = atomic_exchange(&looks, -1) + 1;
+	int nr = atomic_exchange(&looks, -2) + 1;
 
 	if (nr == 2)
 		for (size_t i = 0; i < 2; i++)
 			assert_int_equal(pages_hand_over(filling, &tasks[i].process), 0);
 	if (nr == 4)
 		assert_int_equal(pages_hand_over(filling, &tasks[2].process), 0);
-	else
-		atomic_store(&looks, nr);
+	atomic_store(&looks, nr == 4 ? -1 : nr);
 }
 
 /* It was looked for on the first GPU when none was there yet; on the second when two were, both on that. */
@@ -335,7 +334,7 @@ TEST(buffer_data_on_a_gpu_that_comes_late_are_filled)
 	tasks[0].process.state.nr_devices = tasks[1].process.state.nr_devices = 1;
 	atomic_store(&looks, 0);
 	pages_filling_begin(filling);
-	for (int naps = 0; naps < 20000 && atomic_load(&looks) >= 0; naps++)
+	for (int naps = 0; naps < 20000 && atomic_load(&looks) != -1; naps++)
 		usleep(1000);
 	assert_int_equal(looks, -1);
 	assert_int_equal(pages_filling_end(filling), 0);
