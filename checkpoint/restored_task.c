@@ -206,7 +206,7 @@ static int restore_image(struct restored_task *task, struct gpu_process *image)
 	image->minors = gpus_minors(&task->gpus);
 	err = image->minors ? pages_hand_over(task->restore->filling, image) : -ENOMEM;
 	kfd_close_dmabufs(state);
-	if (!err && !(image->has_vmas && image->nr_vmas))
+	if (!err && !image->nr_vmas)
 		err = await_data(task);
 	if (!err && kfd >= 0) {
 		task->kfd_store_id = criu_keep_files(&kfd, 1);

@@ -122,7 +122,6 @@ int vma_save(const struct topology *machine, struct kfd_rules rules, struct gpu_
 	int err = task_device_vmas(process->file.pid, &process->vmas, &process->nr_vmas);
 	size_t nr_ours = 0;
 
-	process->has_vmas = true;
 	if (err)
 		return err;
 	err = vma_bos_sort(&process->state, &bos);
@@ -194,16 +193,14 @@ bool vma_find(const struct restored_task *task, const char *path, uint64_t start
 	      struct device_vma *ret)
 {
 	const struct gpu_process *image = task->image;
-	const struct device_vma *found = NULL;
+	const struct device_vma *found;
 
-	if (image && image->nr_vmas)
+	if (image && image->nr_vmas) {
 		found = bsearch(&start, image->vmas, image->nr_vmas, sizeof(*image->vmas), compare_u64);
-	if (found) {
-		*ret = *found;
-		return true;
+		if (found)
+			*ret = *found;
+		return found;
 	}
-	if (image && image->has_vmas)
-		return false;
 	return vma_from_path(path, start, offset, ret) &&
 	       (!ret->minor || gpus_by_saved_minor(&task->gpus, ret->minor));
 }

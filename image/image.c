@@ -195,7 +195,6 @@ static int unpack_kfd(const char *name, const CriuKfd *msg, struct gpu_process *
 		VMA_FIELDS(COPY)
 	}
 	image->nr_vmas = msg->n_vmas;
-	image->has_vmas = msg->n_vmas > 0;
 	/* Names are for people: one that is too long is cut. */
 	if (msg->writer) {
 		snprintf(writer->plugin, sizeof(writer->plugin), "%s", msg->writer->plugin ? msg->writer->plugin : "");

@@ -61,8 +61,7 @@ struct gpu_process {
 	struct image_writer writer;
 	bool has_crc32c;	/* of the file itself, and it was right; false in images of other writers */
 	struct device_vma *vmas;
-	size_t nr_vmas;
-	bool has_vmas;		/* false in images of other writers */
+	size_t nr_vmas;		/* 0 in images of other writers */
 	bool extra_file;	/* one more file of a process whose state is in another image: state.pid, nodes and flags are all there is */
 	bool no_kfd;		/* of a process without /dev/kfd: all of its BOs are objects of render nodes, one of whose
 				   files has this image beside its own */

@@ -208,7 +208,7 @@ static void print_process(const struct images *images, const struct image_file *
 	print_text("%s", is_known ? "" : " (unknown layout)");
 	print_number_if(is_known, "events", ", events: ", kfd->state.nr_events);
 	print_number_if(is_known, "svm_ranges", ", SVM ranges: ", kfd->state.nr_ranges);
-	print_number_if(kfd->has_vmas, "mappings", "\n  mappings     ", kfd->nr_vmas);
+	print_number_if(kfd->nr_vmas > 0, "mappings", "\n  mappings     ", kfd->nr_vmas);
 	print_text("\n");
 	print_number("sharers", kfd->nr_sharers ? "  sharing      processes that take part: " : NULL, kfd->nr_sharers);
 	print_number("shared_buffers", kfd->nr_sharers ? ", buffers of this one: " : NULL, nr_shared);

@@ -33,7 +33,7 @@ static struct gpu_process *read_kfd(const char *sample)
 	assert_int_equal(image->state.priv_size, 20);
 	assert_memory_equal(image->state.priv_data, "\1\0\0\0the kernel's own", 20);
 	/* What only this plugin writes is known to be missing. */
-	assert_false(image->has_vmas || image->extra_file);
+	assert_false(image->nr_vmas || image->extra_file);
 	return image;
 }
 
