@@ -108,7 +108,9 @@ static void wait_for_room(const struct match_process *process, const struct matc
 	}
 }
 
-static int choose(const struct match_process *process, struct match_candidates *candidates, struct match_map **ret)
+/* @resume: on idle GPUs with room for what a resume allocates, too, for which it does not wait. */
+static int choose(const struct match_process *process, bool resume, struct match_candidates *candidates,
+		  struct match_map **ret)
 {
 	const struct topology *saved = process->saved, *machine = process->machine;
 	struct device_map_entry pairs[TOPOLOGY_MAX_NODES];
@@ -138,7 +140,7 @@ static int choose(const struct match_process *process, struct match_candidates *
 			work[i].has_queues |= choice->work.has_queues;
 			if (choice->work.vram_needed > work[i].vram_needed)
 				work[i].vram_needed = choice->work.vram_needed;
-			if (process->with_resume)
+			if (resume)
 				work[i].vram_needed += choice->work.vram_later;
 			if (choice->local_gpu_id && !named[i] && options.nr_pairs < TOPOLOGY_MAX_NODES)
 				pairs[options.nr_pairs++] = (struct device_map_entry){
@@ -158,7 +160,7 @@ static int choose(const struct match_process *process, struct match_candidates *
 		unusable[i] = reason[0] ? reason : NULL;
 		/* A preference does not lead to a GPU on which others may have an SDMA queue of the same number. The queues on
 		 * one that was chosen before are those of this restore. */
-		if (process->with_resume && minor < 0 && !unusable[i] && candidates->usage[i].has_queues)
+		if (resume && minor < 0 && !unusable[i] && candidates->usage[i].has_queues)
 			unusable[i] = "others use it";
 	}
 	options.nr_followed = options.nr_pairs - nr_named;
@@ -166,7 +168,7 @@ static int choose(const struct match_process *process, struct match_candidates *
 	options.unusable = unusable;
 	options.usage = candidates->usage;
 	options.work = any_work ? work : NULL;
-	if (process->wait_for_room && !process->with_resume)
+	if (process->wait_for_room && !resume)
 		wait_for_room(process, &options, candidates->usage);
 	return match_devices(saved, machine, &options, ret);
 }
@@ -177,7 +179,7 @@ static int choose(const struct match_process *process, struct match_candidates *
  * What was chosen before, and what the process with most GPUs would choose for those of this one. False: this one is
  * not a part of that.
  */
-static bool choose_for_larger(const struct match_process *process, struct match_candidates *candidates,
+static bool choose_for_larger(const struct match_process *process, bool resume, struct match_candidates *candidates,
 			      struct match_choices *ret)
 {
 	struct match_process larger = *process;
@@ -191,7 +193,7 @@ static bool choose_for_larger(const struct match_process *process, struct match_
 			return false;
 	larger.saved = process->largest;
 	memset(larger.work, 0, sizeof(larger.work));
-	if (choose(&larger, candidates, &map))
+	if (choose(&larger, resume, candidates, &map))
 		fail_clear();
 	*ret = *process->choices;
 	for (unsigned int i = 0; map && i < map->nr_pairs; i++)
@@ -211,19 +213,16 @@ int match_choose(const struct match_process *process, struct match_candidates *c
 	/* Where ids are kept, a preference must not lead to other ones: the restore would be refused. */
 	for (unsigned int i = 0; !process->options->keeps_ids && i < process->choices->nr; i++)
 		wants_resume |= process->choices->list[i].work.vram_later != 0;
-	for (int resume = wants_resume; resume >= 0; resume--) {
-		attempt.with_resume = resume;
+	for (int resume = wants_resume; resume >= 0; resume--)
 		for (int beside = 1; beside >= 0; beside--) {
-			attempt.choices = process->choices;
-			if (beside && !choose_for_larger(&attempt, candidates, &of_larger))
+			if (beside && !choose_for_larger(process, resume, candidates, &of_larger))
 				continue;
 			attempt.choices = beside ? &of_larger : process->choices;
 			if (err)
 				fail_clear();
-			err = choose(&attempt, candidates, ret);
+			err = choose(&attempt, resume, candidates, ret);
 			if (!err)
 				return 0;
 		}
-	}
 	return err;
 }

@@ -127,7 +127,6 @@ struct match_process {
 	/* Updates the usage of a GPU that has too little memory. NULL: it stays as it is. */
 	void (*wait_for_room)(void *arg, unsigned int local, uint64_t needed);
 	void *arg;
-	bool with_resume; /* of match_choose(): on idle GPUs with room for what a resume allocates, for which it does not wait */
 };
 
 /*
