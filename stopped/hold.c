@@ -21,7 +21,6 @@
 
 #define WAIT_USEC 1000
 #define PF_EXITING 0x4 /* of the kernel's flags in /proc/PID/stat */
-#define CGROUPS	  "/sys/fs/cgroup"
 
 /* ---- /proc ---- */
 
@@ -314,15 +313,10 @@ bool cgroup_above(char *path)
 
 bool cgroup_all_frozen(const char *path)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char name[PATH_MAX + 16], line[64];
-	int frozen = 0;
+	_cleanup_close_ int fd = open_in(path, "cgroup.events", O_RDONLY);
+	char events[256];
 
-	snprintf(name, sizeof(name), "%s/cgroup.events", path);
-	f = fopen(name, "re");
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "frozen %d", &frozen);
-	return frozen;
+	return fd >= 0 && !read_text(fd, events, sizeof(events)) && strstr(events, "frozen 1");
 }
 
 bool cgroup_is_frozen(const char *path)

@@ -54,6 +54,16 @@ static inline bool task_has_ended(pid_t tid)
 
 /* ---- cgroups, version 2 ---- */
 
+#define CGROUPS "/sys/fs/cgroup"
+
+/* Whether a path is that of the directory, or below it. */
+static inline bool path_is_in(const char *path, const char *dir)
+{
+	size_t length = strlen(dir);
+
+	return !strncmp(path, dir, length) && (!path[length] || path[length] == '/');
+}
+
 bool cgroup_is_v2(const char *path);
 
 /* The directory of the process' cgroup, which may be the root; false where it is not below a /sys/fs/cgroup of v2. */

@@ -11,8 +11,6 @@
 #include "stopped/memory.h"
 #include "amdgpu_plugin_util.h"
 
-#define CGROUPS "/sys/fs/cgroup"
-
 /* UINT64_MAX: it has no limit, which reads as "max". */
 static uint64_t cgroup_room(const char *path)
 {

@@ -25,10 +25,7 @@
 
 void datadir_path(const char *dir, char path[PATH_MAX])
 {
-	size_t length = strlen(SUSPEND_RUN);
-	bool is_ours = !strncmp(dir, SUSPEND_RUN, length) && (!dir[length] || dir[length] == '/');
-
-	if (snprintf(path, PATH_MAX, "%s%s", is_ours ? RUN_ROOT : "", dir) >= PATH_MAX)
+	if (snprintf(path, PATH_MAX, "%s%s", path_is_in(dir, SUSPEND_RUN) ? RUN_ROOT : "", dir) >= PATH_MAX)
 		path[0] = '\0';
 }
 

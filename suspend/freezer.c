@@ -75,7 +75,7 @@ static bool is_frozen_above(const struct batch *batch, const char *home)
 		const char *path = batch->thawed[i].path;
 
 		ret = strcmp(path, home);
-		is_above = is_above || (!strncmp(path, home, strlen(path)) && home[strlen(path)] == '/');
+		is_above = is_above || path_is_in(home, path);
 	}
 	return ret && is_above;
 }

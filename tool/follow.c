@@ -107,20 +107,13 @@ static void forget_done(struct follow *follow)
 
 /* ---- frozen ---- */
 
-static bool is_below(const char *path, const char *root)
-{
-	size_t length = strlen(root);
-
-	return !strncmp(path, root, length) && (!path[length] || path[length] == '/');
-}
-
 /* The uppermost cgroup of the process, at or below the root, that is frozen. */
 static bool find_frozen(const struct follow *follow, pid_t pid, char ret[PATH_MAX])
 {
 	char path[PATH_MAX];
 	bool more = cgroup_of(pid, path), found = false;
 
-	for (; more && is_below(path, follow->root); more = cgroup_above(path)) {
+	for (; more && path_is_in(path, follow->root); more = cgroup_above(path)) {
 		if (!cgroup_is_frozen(path))
 			continue;
 		memcpy(ret, path, sizeof(path));
@@ -148,10 +141,10 @@ static bool find_stopped(const struct follow *follow, const int *pids, size_t nr
 {
 	char path[PATH_MAX];
 
-	if (!follow->arguments->stopped || task_state(pid) != 'T' || !cgroup_of(pid, ret) || !is_below(ret, follow->root))
+	if (!follow->arguments->stopped || task_state(pid) != 'T' || !cgroup_of(pid, ret) || !path_is_in(ret, follow->root))
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		if (task_state(pids[i]) != 'T' && cgroup_of(pids[i], path) && is_below(path, ret) && !has_record(pids[i]))
+		if (task_state(pids[i]) != 'T' && cgroup_of(pids[i], path) && path_is_in(path, ret) && !has_record(pids[i]))
 			return false;
 	return true;
 }

@@ -13,10 +13,10 @@
 
 #include "amdgpu_plugin_util.h"
 #include "kernel/kernel.h"
+#include "stopped/stopped.h"
 #include "suspend/suspend.h"
 #include "tool/commands.h"
 
-#define CGROUPS	     "/sys/fs/cgroup"
 #define BACK_SECONDS 10 /* so long another command may have the processes that are to be taken back */
 #define BACK_USEC    100000
 
@@ -36,8 +36,7 @@ static const struct {
 
 int cgroup_path(const char *cgroup, char path[PATH_MAX])
 {
-	size_t length = strlen(CGROUPS);
-	bool is_whole = !strncmp(cgroup, CGROUPS, length) && (!cgroup[length] || cgroup[length] == '/');
+	bool is_whole = path_is_in(cgroup, CGROUPS);
 
 	snprintf(path, PATH_MAX, "%s%s%s", is_whole ? "" : CGROUPS, is_whole || cgroup[0] == '/' ? "" : "/", cgroup);
 	while (path[strlen(path) - 1] == '/')

@@ -9,7 +9,6 @@
 #include "remove_all.h"
 #include "stopped/stopped.h"
 
-#define CGROUPS "/sys/fs/cgroup"
 #define MIB	(1ull << 20)
 
 static char directory[] = "/tmp/room.XXXXXX";
