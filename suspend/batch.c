@@ -130,9 +130,9 @@ uint64_t batch_data_bytes(struct batch *batch)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < batch->nr; i++) {
-		choose_data(&batch->processes[i]);
-		bytes += pages_bytes(&batch->processes[i].gpu);
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
+		choose_data(process);
+		bytes += pages_bytes(&process->gpu);
 	}
 	return bytes;
 }
@@ -144,9 +144,7 @@ int batch_copy(struct batch *batch, const char *dir, bool out)
 	size_t nr = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		choose_data(process);
 		if (process_has_kfd(process) && (out || process_lacks_buffers(process)) && !strcmp(process->head.dir, dir))
 			err = array_add(list, nr, &process->gpu);

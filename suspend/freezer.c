@@ -188,7 +188,7 @@ static int thaw(struct batch *batch, const struct process *process)
 
 static bool is_changed(const struct process *process)
 {
-	return !process->has_ended && process->head.phase != PHASE_COPYING;
+	return process->head.phase != PHASE_COPYING;
 }
 
 /* A process that was continued meanwhile, as by Slurm before it thaws a job, is not stopped again. */
@@ -279,8 +279,7 @@ int freezer_stop_for_calls(struct batch *batch)
 	int err = 0;
 
 	defer_signals(true);
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		/* Those above have been stopped since the suspend. */
 		bool by_signal = process->head.report.is_held_by_signal && !process->head.was_stopped;
 		pid_t above;
@@ -295,9 +294,8 @@ int freezer_stop_for_calls(struct batch *batch)
 		if (!err)
 			err = stop_by_signal(process);
 	}
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (!batch->processes[i].has_ended)
-			err = thaw(batch, &batch->processes[i]);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		err = thaw(batch, process);
 	return err;
 }
 
@@ -306,9 +304,8 @@ static void thaw_late(void *arg)
 {
 	struct batch *batch = arg;
 
-	for (size_t i = 0; i < batch->nr; i++)
-		if (!batch->processes[i].has_ended)
-			thaw(batch, &batch->processes[i]);
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
+		thaw(batch, process);
 }
 
 void freezer_note_stopped(struct process *process)
@@ -339,10 +336,10 @@ int freezer_look_at_thread(struct batch *batch, struct process *process)
 
 void freezer_freeze_between_calls(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++) {
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
 		char own[PATH_MAX];
 
-		if (is_changed(&batch->processes[i]) && is_in_own_cgroup(&batch->processes[i].head, own))
+		if (is_changed(process) && is_in_own_cgroup(&process->head, own))
 			cgroup_freeze(own, true);
 	}
 	defer_signals(false);
@@ -350,9 +347,7 @@ void freezer_freeze_between_calls(struct batch *batch)
 
 void freezer_freeze(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
 		if (is_changed(process) && freeze_process(batch, process) && !process->head.by_home)
 			continue_process(process);
 		if (is_changed(process))
@@ -426,8 +421,8 @@ void freezer_end(struct batch *batch)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
 	/* With itself, a parent such as su would continue what SIGSTOP alone holds. */
-	for (size_t i = 0; i < batch->nr; i++)
-		if (batch->processes[i].head.report.is_held_by_signal && batch->processes[i].head.is_stopped)
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
+		if (process->head.report.is_held_by_signal && process->head.is_stopped)
 			batch->nr_parents = 0;
 	for (size_t i = 0; i < batch->nr_parents; i++)
 		if (task_state(batch->parents[i]) == 'T' && task_find_mark(batch->parents[i], -1) < 0)

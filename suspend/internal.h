@@ -107,7 +107,7 @@ struct process {
 	struct hold hold;
 	unsigned int nr_stops; /* SIGSTOPs that it has taken, or is about to, and that are known (freezer.c) */
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
-	bool was_alive, has_ended; /* when its record was read */
+	bool has_ended;	      /* when its record was read */
 	bool has_freed;	      /* some buffer was freed, or was about to be */
 	bool is_locked;	      /* when this call took it: its queues are stopped */
 	uint32_t nr_bos_now;  /* how many it has */
@@ -227,6 +227,16 @@ struct batch {
 	pid_t *parents; /* processes above that were not stopped before those of the call were */
 	size_t nr_parents;
 };
+
+/* The first process of the batch that has not ended, or the next behind @after; NULL: there is none. */
+static inline struct process *batch_next(const struct batch *batch, const struct process *after)
+{
+	size_t i = after ? (size_t)(after - batch->processes) + 1 : 0;
+
+	while (i < batch->nr && batch->processes[i].has_ended)
+		i++;
+	return i < batch->nr ? &batch->processes[i] : NULL;
+}
 
 void thawed_done(struct thawed *thawed);
 struct batch batch_begin(const struct settings *settings);

@@ -204,14 +204,14 @@ int plan_all(struct batch *batch, struct share_request *request)
 	_cleanup_(share_names_done) struct share_names names = { 0 };
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (process_has_kfd(&batch->processes[i]))
-			err = array_add(list, request->nr_processes, &batch->processes[i].gpu);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		if (process_has_kfd(process))
+			err = array_add(list, request->nr_processes, &process->gpu);
 	request->processes = list;
 	if (!err && request->nr_processes)
 		err = share_find_alone(request, &names);
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		if (process_has_kfd(&batch->processes[i]))
-			err = plan_process(&batch->processes[i], request, &names);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		if (process_has_kfd(process))
+			err = plan_process(process, request, &names);
 	return err;
 }

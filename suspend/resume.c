@@ -359,8 +359,7 @@ static int allocate_all(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		enum phase before = process->head.phase;
 
 		if (!process_lacks_buffers(process))
@@ -387,8 +386,7 @@ static int allocate_all(struct batch *batch)
 /* Nothing has run: what was allocated is freed, and the processes stay suspended. */
 static void free_all_again(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
 		int err = process_lacks_buffers(process) && process->inject.memory ? free_vram_again(process) : -ENODEV;
 
 		if (!err && !inject_end(&process->inject))
@@ -459,9 +457,7 @@ static int check_filled(struct batch *batch)
 	uint32_t minor = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		if (process_lacks_buffers(process))
 			err = resets_find(&process->head, &minor);
 		if (!err && minor)
@@ -477,13 +473,10 @@ static int run_all(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-		bool has_changed = !process->has_ended && process->head.phase != PHASE_COPYING;
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
+		bool has_changed = process->head.phase != PHASE_COPYING;
 		bool is_marked = has_changed && task_find_mark(process->head.pid, -1) >= 0;
 
-		if (process->has_ended)
-			continue;
 		err = has_changed ? record_set(process, PHASE_RESTORED) : 0;
 		if (!err && is_marked)
 			err = inject_begin(&process->inject);
@@ -499,12 +492,9 @@ static int run_all(struct batch *batch)
 			err = fail(err, "pid %d: cannot let its GPU queues run again: %m", process->head.pid);
 	}
 	/* Nobody runs before the queues of all do. */
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
-		if (!process->has_ended && freezer_release(process))
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		if (freezer_release(process))
 			record_remove(&process->head);
-	}
 	return err;
 }
 
@@ -513,19 +503,14 @@ static int lock_again(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		kfd_close_dmabufs(&batch->processes[i].gpu.state);
-		if (!batch->processes[i].has_ended)
-			err = calls_end_marked(&batch->processes[i]);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
+		kfd_close_dmabufs(&process->gpu.state);
+		err = calls_end_marked(process);
 	}
 	if (err)
 		return err;
 	freezer_freeze(batch);
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
-		if (process->has_ended)
-			continue;
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		process->head.by_stop = false;
 		process->head.follows[0] = '\0';
 		err = record_set(process, PHASE_LOCKED);
@@ -559,8 +544,8 @@ static bool has_one_ended(const struct batch *batch, int err)
 	bool ret = false;
 
 	do {
-		for (size_t i = 0; !ret && i < batch->nr; i++)
-			ret = batch->processes[i].was_alive && !record_is_alive(&batch->processes[i].head);
+		for (struct process *process = NULL; !ret && (process = batch_next(batch, process));)
+			ret = process->head.start && !record_is_alive(&process->head);
 	} while (!ret && monotonic_seconds() < end && !usleep(WAIT_USEC));
 	return ret;
 }
@@ -582,9 +567,8 @@ static int resume_once(const struct suspend_target *target, enum resume_to to, d
 	if (!err)
 		err = batch_read_machine(&batch);
 	/* All has been looked at before a process is touched. */
-	for (size_t i = 0; !err && i < batch.nr; i++)
-		if (!batch.processes[i].has_ended)
-			err = seize_process(&batch, &batch.processes[i]);
+	for (struct process *process = NULL; !err && (process = batch_next(&batch, process));)
+		err = seize_process(&batch, process);
 	if (!err) {
 		err = freezer_stop_for_calls(&batch);
 		if (!err)

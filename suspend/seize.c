@@ -8,11 +8,11 @@ int process_read_head(struct process *process)
 
 	if (err)
 		return err;
-	process->was_alive = record_is_alive(&process->head);
-	process->has_ended = !process->was_alive;
-	if (process->has_ended)
-		record_remove(&process->head);
-	return process->has_ended ? 0 : record_check(&process->head);
+	process->has_ended = !record_is_alive(&process->head);
+	if (!process->has_ended)
+		return record_check(&process->head);
+	record_remove(&process->head);
+	return 0;
 }
 
 int process_seize(struct process *process)

@@ -168,10 +168,9 @@ static int seize_all_locked(struct batch *batch, const struct suspend_target *ta
 	if (err <= 0)
 		return err ? err : fail(-ESRCH, "there is no process to checkpoint");
 	err = 0;
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = check_locked(&batch->processes[i], process_read_head(&batch->processes[i]));
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		err = check_locked(process, process_read_head(process));
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		struct record_head *head = &process->head;
 
 		err = check_locked(process, process_seize(process));
@@ -230,9 +229,7 @@ static int read_locked_state(struct process *process)
 /* After a failure before anything has changed they are locked as before. */
 static void stay_locked(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
 		if (!process->is_locked)
 			continue;
 		kfd_close_dmabufs(&process->gpu.state);
@@ -247,8 +244,7 @@ static int read_states(struct batch *batch, const struct task_files *files)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		uint32_t *owner = &process->gpu.state.pid;
 		pid_t pid = process->head.pid;
 
@@ -266,9 +262,7 @@ static int read_states(struct batch *batch, const struct task_files *files)
 			err = fail(-EOPNOTSUPP, "pid %d: its /dev/kfd is that of pid %u, which has a higher pid: it cannot be "
 				   "told whose queues these are (close /dev/kfd in pid %d)", pid, *owner, pid);
 	}
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		if (!process_has_kfd(process))
 			continue;
 		err = process->is_locked ? read_locked_state(process) :
@@ -299,8 +293,7 @@ static bool is_unchanged(const struct process *process)
 
 static void release_all(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
 		int err = process_has_kfd(process) ? kfd_unpause(process->gpu.file.fd) : 0;
 
 		/* -EINVAL: they run, as when nothing was stopped yet. */
@@ -318,8 +311,8 @@ static void release_all(struct batch *batch)
 
 static void close_dmabufs(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++)
-		kfd_close_dmabufs(&batch->processes[i].gpu.state);
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
+		kfd_close_dmabufs(&process->gpu.state);
 }
 
 /* A process without /dev/kfd gets only the mark, by which others know that it is suspended. */
@@ -350,9 +343,7 @@ static int try_calls(struct batch *batch)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		struct process *process = &batch->processes[i];
-
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
 		err = freezer_look_at_thread(batch, process);
 		process->head.was_stopped = hold_is_stopped(&process->hold);
 		if (!err)
@@ -360,8 +351,8 @@ static int try_calls(struct batch *batch)
 	}
 	if (!err)
 		err = freezer_stop_for_calls(batch);
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = calls_try(&batch->processes[i]);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		err = calls_try(process);
 	freezer_end(batch);
 	return err;
 }
@@ -375,11 +366,11 @@ static int free_all(struct batch *batch)
 		freezer_end(batch);
 		return err;
 	}
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = free_vram(&batch->processes[i]);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		err = free_vram(process);
 	freezer_freeze(batch);
-	for (size_t i = 0; !err && i < batch->nr; i++) {
-		const struct record_head *head = &batch->processes[i].head;
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
+		const struct record_head *head = &process->head;
 
 		/* A process that a signal has stopped is continued by one. */
 		if (head->by_stop && head->report.is_held_by_signal)
@@ -388,8 +379,8 @@ static int free_all(struct batch *batch)
 				   "without which SIGCONT would let it run without its memory",
 				   head->pid);
 	}
-	for (size_t i = 0; !err && i < batch->nr; i++)
-		err = record_set(&batch->processes[i], PHASE_SUSPENDED);
+	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
+		err = record_set(process, PHASE_SUSPENDED);
 	freezer_end(batch);
 	return err;
 }
@@ -465,9 +456,9 @@ int suspend_processes(const struct suspend_target *target, const char *dir, cons
 		err = prepare(&batch, target, dir, &ret->times);
 	/* From here on memory is freed. Others may use it when a resume wants it: no time-out ends that. */
 	alarm(0);
-	for (size_t i = 0; !err && i < batch.nr; i++) {
-		batch.processes[i].head.was_stopped &= hold_is_stopped(&batch.processes[i].hold);
-		err = record_set(&batch.processes[i], PHASE_CHANGING);
+	for (struct process *process = NULL; !err && (process = batch_next(&batch, process));) {
+		process->head.was_stopped &= hold_is_stopped(&process->hold);
+		err = record_set(process, PHASE_CHANGING);
 	}
 	if (err) {
 		if (target->are_locked)
@@ -506,12 +497,12 @@ int suspend_lock(const struct suspend_target *target, const struct settings *set
 	/* As in free_all(): none is locked before all are. */
 	if (!err) {
 		err = freezer_stop_for_calls(&batch);
-		for (size_t i = 0; !err && i < batch.nr; i++)
-			err = calls_end_marked(&batch.processes[i]);
+		for (struct process *process = NULL; !err && (process = batch_next(&batch, process));)
+			err = calls_end_marked(process);
 		if (!err)
 			freezer_freeze(&batch);
-		for (size_t i = 0; !err && i < batch.nr; i++)
-			err = record_set(&batch.processes[i], PHASE_LOCKED);
+		for (struct process *process = NULL; !err && (process = batch_next(&batch, process));)
+			err = record_set(process, PHASE_LOCKED);
 		freezer_end(&batch);
 		close_dmabufs(&batch);
 	}

@@ -33,14 +33,14 @@ static uint64_t needed_on(const struct batch *batch, const struct topology_node 
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < batch->nr; i++) {
-		const struct kfd_state *state = &batch->processes[i].gpu.state;
+	for (struct process *process = NULL; (process = batch_next(batch, process));) {
+		const struct kfd_state *state = &process->gpu.state;
 
-		if (batch->processes[i].has_ended || batch->processes[i].head.phase != PHASE_SUSPENDED)
+		if (process->head.phase != PHASE_SUSPENDED)
 			continue;
 		for (size_t j = 0; j < state->nr_devices; j++)
 			if (kfd_state_gpu(state, batch->machine, state->devices[j].user_gpu_id) == node)
-				bytes += freed_on(state, batch->processes[i].plan, state->devices[j].user_gpu_id);
+				bytes += freed_on(state, process->plan, state->devices[j].user_gpu_id);
 	}
 	return bytes;
 }
@@ -198,8 +198,8 @@ static bool has_room(const struct batch *batch, int *kfd, struct lack *ret)
 
 static bool is_there(const struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++)
-		if (!batch->processes[i].has_ended && !record_is_alive(&batch->processes[i].head))
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
+		if (!record_is_alive(&process->head))
 			return false;
 	return true;
 }
