@@ -43,42 +43,44 @@ for order in "thaw TERM CONT" "TERM CONT thaw" "CONT thaw TERM" "TERM thaw CONT"
 	is_done "$order"
 done
 
-# Its parent is su, which stops with a child that it finds stopped.
-rm -f "$job"
-setsid su -s /bin/sh root -c "exec '$gpujob' --state '$job' --vram 8M --extra reads" >"$work/su.out" 2>&1 &
-parent=$!
-wait_until 60 grep -qs '^phase running' "$job" || fail "the job below su does not start: $(<"$work/su.out")"
-job_pids=("$(state_get "$job" pid)")
-for ((n = 0; n < 3; n++)); do
-	job_suspend
+# below_su LOOK COMMAND...: the command has su start the job, which is suspended, looked at and resumed, three times
+below_su() {
+	local look=$1
+	shift
+	rm -f "$job"
+	setsid "$@" >"$work/su.out" 2>&1 &
+	parent=$!
+	wait_until 60 grep -qs '^phase running' "$job" || fail "the job below su does not start: $(<"$work/su.out")"
+	job_pids=("$(state_get "$job" pid)")
+	for ((n = 0; n < 3; n++)); do
+		job_suspend
+		"$look"
+		job_resume
+		expect_right
+		grep -q '^State:.S' "/proc/$parent/status" || fail "su stays stopped: $(grep ^State "/proc/$parent/status")"
+	done
+	kill -TERM "${job_pids[0]}"
+	wait "$parent" || true
+}
+
+both_are_continued() {
 	kill -CONT "$parent" "${job_pids[0]}"
 	sleep 0.3
 	alive "${job_pids[0]}" || fail "su lets the job run without its memory"
-	job_resume
-	expect_right
-	grep -q '^State:.S' "/proc/$parent/status" || fail "su stays stopped: $(grep ^State "/proc/$parent/status")"
-done
-kill -TERM "${job_pids[0]}"
-wait "$parent" || true
+}
+
+sigstop_holds_it() {
+	sleep 0.3
+	grep -q '^State:.T' "/proc/${job_pids[0]}/status" || fail "su continues the job without its memory"
+}
+
+# Its parent is su, which stops with a child that it finds stopped.
+below_su both_are_continued su -s /bin/sh root -c "exec '$gpujob' --state '$job' --vram 8M --extra reads"
 is_done "below su"
 
 # Where it cannot have a cgroup of its own SIGSTOP alone holds it, until the resume, and su stays stopped as well.
 echo 0 >"$unit/cgroup.max.descendants"
-rm -f "$job"
-setsid sh -c "echo \$\$ >'$unit/cgroup.procs'; exec su -s /bin/sh root -c \"exec '$gpujob' --state '$job' --vram 8M\"" >"$work/su.out" 2>&1 &
-parent=$!
-wait_until 60 grep -qs '^phase running' "$job" || fail "the job below su does not start: $(<"$work/su.out")"
-job_pids=("$(state_get "$job" pid)")
-for ((n = 0; n < 3; n++)); do
-	job_suspend
-	sleep 0.3
-	grep -q '^State:.T' "/proc/${job_pids[0]}/status" || fail "su continues the job without its memory"
-	job_resume
-	expect_right
-	grep -q '^State:.S' "/proc/$parent/status" || fail "su stays stopped: $(grep ^State "/proc/$parent/status")"
-done
-kill -TERM "${job_pids[0]}"
-wait "$parent" || true
+below_su sigstop_holds_it sh -c "echo \$\$ >'$unit/cgroup.procs'; exec su -s /bin/sh root -c \"exec '$gpujob' --state '$job' --vram 8M\""
 is_done "below su, without a cgroup"
 echo max >"$unit/cgroup.max.descendants"
 
