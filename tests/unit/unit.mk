@@ -37,7 +37,7 @@ test_vma_SRCS := checkpoint/vma.c kernel/vma.c share/files.c amdgpu_plugin_topol
 test_stacks_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_fold_SRCS := kernel/queues.c kernel/state.c $(topology_SRCS)
 test_limits_SRCS := kernel/limits.c kernel/mes.c kernel/driver.c kernel/queues.c kernel/state.c $(topology_SRCS)
-test_mes_SRCS := kernel/mes.c kernel/driver.c stopped/recreate.c stopped/memory.c kernel/state.c $(topology_SRCS)
+test_mes_SRCS := kernel/mes.c kernel/driver.c stopped/recreate.c stopped/memory.c stopped/sdma_slots.c kernel/state.c $(topology_SRCS)
 test_mes_LDFLAGS := -Wl,--wrap=monotonic_seconds,--wrap=call_ioctl
 test_placeholders_SRCS := kernel/placeholders.c kernel/state.c $(topology_SRCS)
 test_placeholders_LDFLAGS := -Wl,--wrap=ioctl
