@@ -444,7 +444,7 @@ static int pause_all(struct dump *dump)
 	close(steal_fd(&kfd));
 	err = task_files_collect(drm_is_amd, &dump->files);
 	if (!err)
-		err = suspend_dump_read(dump->suspended, dump->files.pids, dump->files.nr_pids, dump->is_try);
+		err = suspend_dump_read(dump->suspended, &dump->files, dump->is_try);
 	if (err)
 		return err;
 	dump->guard = guard_start(dump->files.pids, dump->files.nr_pids);
@@ -475,8 +475,6 @@ static int pause_all(struct dump *dump)
 		if (!file->minor)
 			err = suspend_dump_has(dump->suspended, file->pid) ? add_suspended(dump, file) : pause_file(dump, file);
 	}
-	if (!err)
-		err = suspend_dump_check(dump->suspended, dump->processes, dump->nr_processes);
 	if (!err)
 		err = check_restorable(dump);
 	return err || !dump->nr_processes ? err : take_states(dump);

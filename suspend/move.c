@@ -267,12 +267,19 @@ static int check_others(const struct suspend_dump *dump, const struct record_hea
 	return err || any ? err : refuse(head->pid, "is suspended, and no process of that suspend has GPU memory");
 }
 
-static int check_dumped(const struct suspend_dump *dump, const struct dumped *one, const int *pids, size_t nr, bool is_try)
+/* Whether this is the file by which it was suspended. */
+static bool is_its_file(const struct record_head *head, const struct task_file *file)
+{
+	return head->report.has_kfd && file->pid == head->pid && file->number == head->kfd_number && !file->minor;
+}
+
+static int check_dumped(const struct suspend_dump *dump, const struct dumped *one, const struct task_files *files, bool is_try)
 {
 	const struct record_head *head = &one->process.head;
 	struct data_files data = { .dir = -1, .kind = IMAGE_PAGES, .pid = head->pid };
 	uint32_t minor = head->report.reset_minor;
-	int err = check_others(dump, head, pids, nr);
+	int err = check_others(dump, head, files->pids, files->nr_pids);
+	bool has_file = !head->report.has_kfd;
 
 	if (!err && !minor)
 		err = resets_find(head, &minor);
@@ -290,6 +297,10 @@ static int check_dumped(const struct suspend_dump *dump, const struct dumped *on
 	if (!is_try && !one->is_by_signal && !head->report.is_held_by_signal)
 		return refuse(head->pid, "is suspended, and is held by a frozen cgroup that it could not leave (criu 4.0 or "
 					 "later is needed)");
+	for (size_t i = 0; i < files->count; i++)
+		has_file |= is_its_file(head, &files->files[i]);
+	if (!has_file)
+		return refuse(head->pid, "is suspended, and its /dev/kfd is not among its files");
 	err = count_freed(&one->process) ? datadir_open(head->dir, &data.dir) : 0;
 	if (!err)
 		err = check_or_copy_data(&one->process, &data, NULL);
@@ -297,19 +308,19 @@ static int check_dumped(const struct suspend_dump *dump, const struct dumped *on
 	return err;
 }
 
-int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, bool is_try)
+int suspend_dump_read(struct suspend_dump *dump, const struct task_files *files, bool is_try)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < nr; i++) {
-		if (find_dumped(dump, pids[i]) || task_find_mark(pids[i], -1) < 0)
+	for (size_t i = 0; !err && i < files->nr_pids; i++) {
+		if (find_dumped(dump, files->pids[i]) || task_find_mark(files->pids[i], -1) < 0)
 			continue;
-		err = add_dumped(dump, pids[i]);
+		err = add_dumped(dump, files->pids[i]);
 		if (!err)
 			err = read_suspended(&dump->list[dump->nr - 1].process);
 	}
 	for (size_t i = 0; !err && i < dump->nr; i++)
-		err = check_dumped(dump, &dump->list[i], pids, nr, is_try);
+		err = check_dumped(dump, &dump->list[i], files, is_try);
 	return err;
 }
 
@@ -322,21 +333,7 @@ bool suspend_dump_has_file(const struct suspend_dump *dump, const struct task_fi
 {
 	const struct dumped *one = find_dumped(dump, file->pid);
 
-	return one && one->process.head.report.has_kfd && file->number == one->process.head.kfd_number;
-}
-
-int suspend_dump_check(const struct suspend_dump *dump, struct gpu_process *const *processes, size_t nr)
-{
-	for (size_t i = 0; i < dump->nr; i++) {
-		const struct record_head *head = &dump->list[i].process.head;
-		bool found = !head->report.has_kfd;
-
-		for (size_t j = 0; j < nr; j++)
-			found |= processes[j]->file.pid == head->pid && processes[j]->is_suspended;
-		if (!found)
-			return refuse(head->pid, "is suspended, and its /dev/kfd is not among its files");
-	}
-	return 0;
+	return one && is_its_file(&one->process.head, file);
 }
 
 /* As PROCESS_INFO would tell, which would stop the queues once more. */

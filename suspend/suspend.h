@@ -143,13 +143,11 @@ struct task_file;
 struct suspend_dump *suspend_dump_new(void);
 /* Before criu seizes @pid and those below it: SIGSTOP instead of a frozen cgroup holds those that are suspended. */
 void suspend_dump_stop(struct suspend_dump *dump, pid_t pid);
-/* When all tasks are seized: refuses what cannot be dumped as it is. @is_try: nothing will be dumped. */
-int suspend_dump_read(struct suspend_dump *dump, const int *pids, size_t nr, bool is_try);
+/* When all tasks are seized, with their files: refuses what cannot be dumped as it is. @is_try: nothing will be dumped. */
+int suspend_dump_read(struct suspend_dump *dump, const struct task_files *files, bool is_try);
 bool suspend_dump_has(const struct suspend_dump *dump, pid_t pid);
 /* Whether this is the file by which a process was suspended. */
 bool suspend_dump_has_file(const struct suspend_dump *dump, const struct task_file *file);
-/* Whether each that has GPU memory is among the processes of the dump. */
-int suspend_dump_check(const struct suspend_dump *dump, struct gpu_process *const *processes, size_t nr);
 /* The counts of a process' state, in place of kfd_pause(); the state, in place of kfd_checkpoint(). */
 void suspend_dump_counts(const struct suspend_dump *dump, struct gpu_process *process);
 int suspend_dump_ask(const struct suspend_dump *dump, struct gpu_process *process);

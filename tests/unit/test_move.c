@@ -143,6 +143,7 @@ int __wrap_kill(pid_t pid, int sig)
 }
 
 static uint32_t nr_left; /* BOs that the process has */
+static size_t nr_files; /* of /dev/kfd that it has open */
 
 /* What the restored process has: the GPU has another id. */
 int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr_bos, uint32_t max_difference,
@@ -340,7 +341,7 @@ static void boot(void)
 	assert_int_equal(mkdir(base, 0755), 0);
 	make_images();
 	*machine = (struct machine){ 0 };
-	nr_left = 1;
+	nr_left = nr_files = 1;
 	assert_int_equal(datadir_choose(base, ID, &place), 0);
 	assert_int_equal(datadir_make_run(), 0);
 	assert_int_equal(datadir_make(&place, &fd), 0);
@@ -360,15 +361,17 @@ static void boot(void)
 		fail_clear();                                          \
 	} while (0)
 
-/* Of these tasks; up to the files. */
+/* Of these tasks, the first of which has its /dev/kfd open; up to the files. */
 static int dump_of(const int *pids, size_t nr, bool is_asked)
 {
+	struct task_file file = { .pid = PID, .fd = -1, .number = KFD };
+	const struct task_files files = { .files = &file, .count = nr_files, .pids = (int *)pids, .nr_pids = nr };
 	struct suspend_dump *dump = suspend_dump_new();
 	int err;
 
 	for (size_t i = 0; is_asked && i < nr; i++)
 		suspend_dump_stop(dump, pids[i]);
-	err = suspend_dump_read(dump, pids, nr, false);
+	err = suspend_dump_read(dump, &files, false);
 	if (!err)
 		err = suspend_dump_save(dump);
 	suspend_dump_end(dump);
@@ -462,6 +465,11 @@ static void note_reset(struct process *process)
 	process->head.report.reset_minor = MINOR;
 }
 
+static void lose_file(void)
+{
+	nr_files = 0;
+}
+
 static void lose_records(void)
 {
 	struct record_head head;
@@ -490,6 +498,8 @@ static const struct refusal {
 	{ "a_reset_that_a_resume_has_seen_counts_as_well", NULL, note_reset, 2, false, "and the driver has reset its GPU since" },
 	{ "a_stream_has_no_room_for_data", stream, NULL, 2, false, "cannot go into a stream" },
 	{ "a_criu_that_does_not_ask_before_it_seizes_is_refused", NULL, NULL, 2, true, "by a frozen cgroup that it could not leave" },
+	{ "a_process_that_does_not_have_its_file_is_refused", lose_file, NULL, 2, false,
+	  "pid 5242880: is suspended, and its /dev/kfd is not among its files" },
 	{ "a_process_without_a_record_is_refused", lose_records, NULL, 2, false,
 	  "pid 5242880: is suspended, and its GPU memory is freed: resume it first" },
 };
