@@ -41,7 +41,8 @@ struct dump {
 	struct content_tally tally;
 	pid_t guard;	   /* as long as queues may be stopped; 0: none */
 	double stopped_at; /* the first queues */
-	bool is_try; /* nothing will be written */
+	bool is_try;	   /* nothing will be written */
+	bool is_forced;	   /* what this kernel is known not to restore is saved all the same */
 	bool started;
 	bool writes; /* images of an earlier dump were removed */
 	int result;  /* of the pause */
@@ -54,6 +55,7 @@ struct dump *dump_new(const struct settings *settings)
 	if (!dump)
 		return NULL;
 	dump->settings = settings;
+	dump->is_forced = !settings->flag[SETTING_RESTORABLE_CHECK];
 	dump->suspended = suspend_dump_new();
 	if (dump->suspended)
 		return dump;
@@ -208,12 +210,6 @@ static int pause_file(struct dump *dump, const struct task_file *file)
 
 /* ---- what cannot be restored ---- */
 
-/* Whether what this kernel is known not to restore is saved all the same. */
-static bool is_forced(const struct dump *dump)
-{
-	return !dump->settings->flag[SETTING_RESTORABLE_CHECK];
-}
-
 /* Adds the tasks without /dev/kfd that take part, too: each becomes a process by its first file that holds something. */
 static int check_restorable(struct dump *dump)
 {
@@ -226,7 +222,7 @@ static int check_restorable(struct dump *dump)
 		/* Either of two files of one process can be paused while the other is: to the KFD they are two contexts. */
 		if (first != process && first->state.pid == process->state.pid)
 			return refuse_context(process->file.pid);
-		err = refuse_process(process, &dump->files, dump->machine, is_forced(dump));
+		err = refuse_process(process, &dump->files, dump->machine, dump->is_forced);
 	}
 	for (size_t i = 0; !err && i < dump->files.count; i++) {
 		const struct task_file *file = &dump->files.files[i];
@@ -241,7 +237,7 @@ static int check_restorable(struct dump *dump)
 
 		if (!process || process->no_kfd)
 			err = refuse_mappings(dump->files.pids[i], dump->machine, process);
-		if (!err && dump->nr_processes && !is_forced(dump))
+		if (!err && dump->nr_processes && !dump->is_forced)
 			err = refuse_timers(dump->files.pids[i]);
 	}
 	return err;
@@ -269,7 +265,7 @@ static int checkpoint_all(struct dump *dump, bool *ret_busy)
 			return err;
 		placeholders_drop(&process->state);
 		*ret_busy |= has_own_queues(process) &&
-			     limits_are_busy(&process->state, dump->machine, &dump->driver, is_forced(dump));
+			     limits_are_busy(&process->state, dump->machine, &dump->driver, dump->is_forced);
 	}
 	return err;
 }
@@ -405,9 +401,9 @@ static int take_states(struct dump *dump)
 			continue;
 		}
 		if (process->is_suspended)
-			err = refuse_suspended_queues(process->file.pid, &process->state, dump->machine, &dump->driver, is_forced(dump));
+			err = refuse_suspended_queues(process->file.pid, &process->state, dump->machine, &dump->driver, dump->is_forced);
 		if (!err)
-			err = limits_check_queues(process->file.pid, &process->state, dump->machine, &dump->driver, is_forced(dump));
+			err = limits_check_queues(process->file.pid, &process->state, dump->machine, &dump->driver, dump->is_forced);
 		if (!err)
 			err = kfd_state_nodes(dump->machine, process->file.pid, &process->state, &process->nodes);
 		if (!err)
@@ -579,17 +575,6 @@ static int save_all(struct dump *dump)
 	return err;
 }
 
-/* The number of the file is the name of the images. Nothing is saved before all have theirs. */
-static int dump_process(struct dump *dump, struct gpu_process *process, int id)
-{
-	int err = describe(dump, process);
-
-	if (err)
-		return err;
-	process->id = id;
-	return ++dump->nr_named < dump->nr_processes ? 0 : save_all(dump);
-}
-
 /* ---- render nodes ---- */
 
 /* @image: what the file is and holds; gets the rest. @nodes: of its process. */
@@ -687,7 +672,13 @@ int dump_file(struct dump *dump, int fd, const struct stat *st, int id)
 		extra.nodes = process->nodes;
 		return err ? err : kfd_image_write(id, &extra);
 	}
-	err = dump_process(dump, process, id);
+	err = describe(dump, process);
+	if (err)
+		return err;
+	/* The number of the file is the name of the images. Nothing is saved before all processes have theirs. */
+	process->id = id;
+	if (++dump->nr_named == dump->nr_processes)
+		err = save_all(dump);
 	return err || !process->no_kfd ? err : dump_render_node(dump, file, process, id);
 }
 
