@@ -142,20 +142,19 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
  */
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	const struct shared_task *task;
+	const struct shared_task *task = NULL;
 	int r = shared_find_task(restore->shared, pid, &task), err = r < 0 ? r : 0;
 
-	if (!r && suspend_restore_has(restore->suspended, task_own_pid(pid)))
-		return suspend_restore_finish(restore->suspended, pid, restore->machine);
-	if (!r)
+	if (!r && !suspend_restore_has(restore->suspended, task_own_pid(pid)))
 		return -ESRCH;
-	if (!err)
+	if (r > 0)
 		err = finish_restore(restore);
-	if (!err && task->has_kfd)
+	if (!err && r > 0 && task->has_kfd)
 		err = let_queues_run(restore, pid, task);
+	/* Also for one that is suspended and has no state on GPUs. */
 	if (!err)
 		err = suspend_restore_finish(restore->suspended, pid, restore->machine);
-	if (!err && ++restore->nr_resumed >= restore->shared->nr_tasks) {
+	if (!err && r > 0 && ++restore->nr_resumed >= restore->shared->nr_tasks) {
 		pages_log_tally(pages_filling_tally(restore->filling), "restored", restore->nr_resumed, "tasks waited",
 				restore->waited_seconds);
 		/* What criu keeps would stay until it ends: claims, and memory that the tasks free. */
