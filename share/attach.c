@@ -71,9 +71,9 @@ static int import_bos(struct share_task *task, int kfd)
 		err = records_bo(state, numbers[i].bo, &record);
 		if (!err)
 			err = kfd_import_dmabuf(kfd, bo->gpu_id, bo->addr, dmabuf, &handle);
-		if (!err && handle != kfd_handle(bo->gpu_id, record.handle))
+		if (!err && handle != numbers[i].handle)
 			return fail(-EPROTO, "gpu %#x: shared buffer %u gets the handle %#" PRIx64 " instead of %#" PRIx64,
-				    bo->gpu_id, bo->share.buffer, handle, kfd_handle(bo->gpu_id, record.handle));
+				    bo->gpu_id, bo->share.buffer, handle, numbers[i].handle);
 		if (!err)
 			err = kfd_map(kfd, handle, record.mapped_gpus, records_nr_mapped(&record));
 		if (err)

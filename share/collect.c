@@ -31,7 +31,7 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 	err = survey_ask_gpu(survey, holder->dmabuf_fd, 0, &gpu_id);
 	if (err == -EINVAL)
 		return survey_refuse_memory(holder_pid(survey, holder), holder->minor);
-	memory->is_far = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd);
+	memory->is_far = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd, 0);
 	return memory->is_far;
 }
 

@@ -71,19 +71,6 @@ static int make_bos(struct share_task *task, int kfd, struct kfd_state *state)
 
 /* ---- objects of render nodes ---- */
 
-/* A file of the GPU's render node, opened with the first buffer there. */
-static int own_file_of(const struct share_task *task, int *fds, uint32_t gpu_id)
-{
-	for (size_t i = 0; i < task->nr_gpus; i++) {
-		if (task->gpus[i].user_id != gpu_id)
-			continue;
-		if (fds[i] < 0)
-			fds[i] = drm_open_minor(task->gpus[i].minor);
-		return fds[i] < 0 ? fail(fds[i], "gpu %#x: cannot open renderD%u: %m", gpu_id, task->gpus[i].minor) : fds[i];
-	}
-	return fail(-ENODEV, "gpu %#x of a shared buffer is not one of the process'", gpu_id);
-}
-
 /* What the process owns and others name: the object, if it is not of the KFD, and its metadata. No message. */
 static int make_shared(int fd, struct bo *bo)
 {
@@ -111,26 +98,26 @@ static int make_shared(int fd, struct bo *bo)
 static int make_and_export(struct share_task *task, struct kfd_state *state)
 {
 	struct share_batch batch = { 0 };
-	int err = 0, fds[TOPOLOGY_MAX_NODES];
+	int err = 0;
 
-	memset(fds, -1, sizeof(fds));
-	for (size_t i = 0; !err && i < state->nr_bos; i++) {
-		struct bo *bo = &state->bos[i];
+	for (const struct gpu *gpu = task->gpus; gpu < task->gpus + task->nr_gpus; gpu++) {
+		_cleanup_close_ int fd = -1; /* of its render node, opened with the first buffer there */
 
-		if (!bo->share.buffer || !kfd_state_owns(state, i))
-			continue;
-		err = own_file_of(task, fds, bo->gpu_id);
-		if (err >= 0)
-			err = make_shared(err, bo);
-		err = err ? fail(err, "gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id, bo->share.buffer, bo->size) :
-			    share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
+		for (size_t i = 0; !err && i < state->nr_bos; i++) {
+			struct bo *bo = &state->bos[i];
+
+			if (bo->gpu_id != gpu->user_id || !bo->share.buffer || !kfd_state_owns(state, i))
+				continue;
+			if (fd < 0)
+				fd = drm_open_minor(gpu->minor);
+			err = fd < 0 ? fail(fd, "gpu %#x: cannot open renderD%u: %m", bo->gpu_id, gpu->minor) : make_shared(fd, bo);
+			if (err)
+				return fail(err, "gpu %#x: cannot make buffer %u of %" PRIu64 " bytes: %m", bo->gpu_id,
+					    bo->share.buffer, bo->size);
+			err = share_batch_add(&batch, task->table, bo->share.buffer, bo->dmabuf_fd);
+		}
 	}
-	if (!err)
-		err = share_batch_export(&batch, task->table);
-	for (size_t i = 0; i < task->nr_gpus; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	return err;
+	return err ? err : share_batch_export(&batch, task->table);
 }
 
 int share_make(struct share_task *task, int kfd)

@@ -48,6 +48,7 @@ struct references {
 	struct descriptor *list; /* by inode, those of tasks first */
 	size_t nr;
 	struct externals *externals; /* NULL: they have not been looked for */
+	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes */
 };
 
 /* ---- descriptors ---- */
@@ -160,6 +161,8 @@ static int add_lone(struct survey *survey, const struct descriptor *descriptor)
 int references_read(struct survey *survey)
 {
 	struct references *references = survey->references = calloc(1, sizeof(*references));
+	const struct topology *machine = survey->request->machine;
+	_cleanup_close_ int sysfs = open("/sys", O_PATH | O_CLOEXEC);
 	size_t nr_known = survey->nr_holders; /* sorted by inode; those that are added come after them */
 	unsigned int size = 0;
 	uint64_t last = 0;
@@ -167,6 +170,8 @@ int references_read(struct survey *survey)
 	struct stat st;
 	int err = references ? 0 : -ENOMEM;
 
+	for (unsigned int i = 0; !err && i < machine->nr_nodes; i++)
+		iommu_read_group(sysfs, machine->nodes[i], &references->groups[i]);
 	for (size_t i = 0; !err && i < survey->nr_holders && !references->device; i++)
 		if (survey->holders[i].dmabuf_fd >= 0 && !fstat(survey->holders[i].dmabuf_fd, &st))
 			references->device = st.st_dev;
@@ -208,18 +213,6 @@ void references_free(struct references *references)
 
 /* ---- mappings on other GPUs ---- */
 
-/* Each group is read once: there may be thousands of buffers. */
-static bool is_common(struct survey *survey, int node, int other)
-{
-	const struct topology *machine = survey->request->machine;
-	_cleanup_close_ int sysfs = survey->has_groups ? -1 : open("/sys", O_PATH | O_CLOEXEC);
-
-	for (unsigned int i = 0; !survey->has_groups && i < machine->nr_nodes; i++)
-		iommu_read_group(sysfs, machine->nodes[i], &survey->groups[i]);
-	survey->has_groups = true;
-	return iommu_is_common(&survey->groups[node], &survey->groups[other]);
-}
-
 /*
  * How many references the mappings of a KFD BO on other GPUs hold; @holder is on the buffer's own device. *vram, of the
  * buffer: -1 to begin with.
@@ -233,6 +226,7 @@ static int64_t peer_references(struct survey *survey, const struct buffer *buffe
 {
 	const struct gpu_process *process = holder_process(survey, holder);
 	const struct topology *machine = survey->request->machine;
+	const struct iommu_group *groups = survey->references->groups;
 	int home = topology_find_minor(machine, holder->minor);
 	struct memory memory = { 0 };
 	struct bo_record record;
@@ -253,7 +247,7 @@ static int64_t peer_references(struct survey *survey, const struct buffer *buffe
 			*vram = !survey_look_at(survey, buffer->minor, buffer->dmabuf_fd, &memory, NULL) &&
 				memory.info.domains & AMDGPU_GEM_DOMAIN_VRAM;
 		ret += !(*vram ? hive && hive == topology_get(machine->nodes[peer], TOPOLOGY_HIVE_ID) :
-				 is_common(survey, home, peer));
+				 iommu_is_common(&groups[home], &groups[peer]));
 	}
 	return ret;
 }

@@ -199,12 +199,14 @@ int survey_inode(int fd, uint64_t *ret)
  * Of a GPU's own memory two files have the same object; else each gets an object of its own, which is mapped at another
  * place. Both have to be there at the same time.
  */
-int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
+int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd, uint32_t known)
 {
 	uint64_t offsets[2] = { 0 };
 	uint32_t handles[2] = { 0 };
 	int fds[2], err = 0;
 
+	if (known)
+		return survey_same_device(survey, minor, known);
 	for (int i = 0; !err && i < 2; i++) {
 		fds[i] = open_own_file(survey, survey->own_files[i], minor);
 		err = fds[i] < 0 ? fds[i] : gem_import(fds[i], dmabuf_fd, &handles[i]);
@@ -215,12 +217,6 @@ int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd)
 		if (handles[i])
 			gem_close(fds[i], handles[i]);
 	return err ? err : offsets[0] == offsets[1];
-}
-
-/* The same where a minor of the memory's GPU may be known. */
-static int is_home(struct survey *survey, uint32_t minor, int dmabuf_fd, uint32_t known)
-{
-	return known ? survey_same_device(survey, minor, known) : survey_is_home(survey, minor, dmabuf_fd);
 }
 
 /*
@@ -234,7 +230,7 @@ int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_
 
 	for (unsigned int i = 0; i < machine->nr_nodes && !may_ask; i++)
 		may_ask = topology_is_gpu(machine->nodes[i]) &&
-			  is_home(survey, topology_minor(machine->nodes[i]), dmabuf_fd, known) == 1;
+			  survey_is_home(survey, topology_minor(machine->nodes[i]), dmabuf_fd, known) == 1;
 	return may_ask ? kfd_dmabuf_gpu(survey->kfd, dmabuf_fd, ret) : -EINVAL;
 }
 
@@ -252,11 +248,11 @@ int survey_home(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *
 	if (node < 0)
 		return node;
 	*ret_minor = topology_minor(machine->nodes[node]);
-	if (!topology_may_be_partition(machine->nodes[node]) || is_home(survey, *ret_minor, dmabuf_fd, known) != 0)
+	if (!topology_may_be_partition(machine->nodes[node]) || survey_is_home(survey, *ret_minor, dmabuf_fd, known) != 0)
 		return 0;
 	for (unsigned int i = 0; i < machine->nr_nodes; i++)
 		if (topology_may_be_partition(machine->nodes[i]) &&
-		    is_home(survey, topology_minor(machine->nodes[i]), dmabuf_fd, known) == 1) {
+		    survey_is_home(survey, topology_minor(machine->nodes[i]), dmabuf_fd, known) == 1) {
 			*ret_minor = topology_minor(machine->nodes[i]);
 			return 0;
 		}

@@ -59,8 +59,6 @@ struct survey {
 	int own_files[2][TOPOLOGY_MAX_NODES]; /* our own files of each node's render node; -1: not opened */
 	uint32_t nr_buffers;		/* numbers given out */
 	uint32_t nr_sharers;
-	struct iommu_group groups[TOPOLOGY_MAX_NODES]; /* of the machine's nodes, when they have been asked for */
-	bool has_groups;
 	bool has_gpu_without_kfd; /* asking the KFD about a buffer of such a GPU crashes the kernel: ask the render node first */
 	struct references *references;
 	struct open_buffer *open; /* whose dma-bufs tasks have open, by inode */
@@ -132,12 +130,14 @@ int survey_look_at(struct survey *survey, uint32_t minor, int dmabuf_fd, struct 
 /* 0 or -errno without a message. */
 int survey_inode(int fd, uint64_t *ret);
 
-/* Whether a dma-buf is memory of the GPU with this render minor: 1, 0, or -errno without a message. */
-int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd);
+/*
+ * Whether a dma-buf is memory of the GPU with this render minor: 1, 0, or -errno without a message. @known: a render minor of
+ * that GPU's device; 0: none is known.
+ */
+int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd, uint32_t known);
 
 /*
- * The actual id of the GPU whose memory a dma-buf is. @known: a render minor of that GPU's device; 0: none is known.
- * 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives; other -errno. No messages.
+ * The actual id of the GPU whose memory a dma-buf is. @known: likewise. 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives; other -errno. No messages.
  */
 int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret);
 
