@@ -15,24 +15,34 @@
 
 /* ---- BOs of the KFD ---- */
 
+/* By GPU and offset, the names of buffers on one GPU. */
+static int compare_names(const void *a, const void *b)
+{
+	const struct holder *x = a, *y = b;
+
+	if (x->minor != y->minor)
+		return x->minor < y->minor ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
 /*
  * Whether a BO is an import of another GPU's memory, which has an offset of its own in each file: 1 or 0, or -errno after
- * fail(). What was allocated on a GPU is there.
+ * fail(). What was allocated on a GPU is there. *known: of the same memory; -1: not asked yet.
  */
-static int is_far_import(struct survey *survey, const struct holder *holder, struct memory *memory)
+static int is_far_import(struct survey *survey, const struct holder *holder, int *known)
 {
 	uint32_t gpu_id = 0;
 	int err;
 
 	if (holder_bo(survey, holder)->alloc_flags & ~IMPORT_FLAGS)
 		return 0;
-	if (memory->is_far >= 0)
-		return memory->is_far;
+	if (*known >= 0)
+		return *known;
 	err = survey_ask_gpu(survey, holder->dmabuf_fd, 0, &gpu_id);
 	if (err == -EINVAL)
 		return survey_refuse_memory(holder_pid(survey, holder), holder->minor);
-	memory->is_far = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd, 0);
-	return memory->is_far;
+	*known = !err && !survey_is_home(survey, holder->minor, holder->dmabuf_fd, 0);
+	return *known;
 }
 
 /*
@@ -42,15 +52,16 @@ static int is_far_import(struct survey *survey, const struct holder *holder, str
 static int check_dmabufs(struct survey *survey)
 {
 	struct memory memory = { 0 };
-	int r = 0;
+	int is_far = -1, r = 0;
 
 	for (size_t i = 0; i < survey->nr_holders; i++) {
 		struct holder *holder = &survey->holders[i];
 		const struct bo *bo = holder_bo(survey, holder);
 		pid_t pid = holder_pid(survey, holder);
 
-		if (!i || survey_compare_names(holder - 1, holder) || holder[-1].inode != holder->inode) {
-			memory = (struct memory){ .offset = holder->offset, .is_far = -1 };
+		if (!i || compare_names(holder - 1, holder) || holder[-1].inode != holder->inode) {
+			memory = (struct memory){ .offset = holder->offset };
+			is_far = -1;
 			r = survey_look_at(survey, holder->minor, holder->dmabuf_fd, &memory, NULL);
 			if (r)
 				return fail(r, "pid %d: cannot look at buffer %zu of gpu %#x: %m", pid, holder->bo, bo->gpu_id);
@@ -58,7 +69,7 @@ static int check_dmabufs(struct survey *survey)
 		holder->is_home = memory.has_offset && memory.offset == bo->offset;
 		if (memory.offset == bo->offset && memory.info.size >= bo->size)
 			continue;
-		r = is_far_import(survey, holder, &memory);
+		r = is_far_import(survey, holder, &is_far);
 		if (r < 0)
 			return r;
 		if (!r || memory.info.size < bo->size)
@@ -80,7 +91,7 @@ static int check_names(const struct survey *survey)
 	for (size_t i = 1; i < survey->nr_holders; i++) {
 		const struct holder *a = &survey->holders[i - 1], *b = a + 1;
 
-		if (survey_compare_names(a, b) || (one_dmabuf && a->inode == b->inode))
+		if (compare_names(a, b) || (one_dmabuf && a->inode == b->inode))
 			continue;
 		if (!one_dmabuf)
 			return fail(-EOPNOTSUPP, "pid %d: shares a buffer of renderD%u with pid %d (IPC, dma-buf), which cannot be "
@@ -158,7 +169,7 @@ static int look_at_handle(struct survey *survey, const struct task_file *file, s
 		return asked;
 	holder->is_mappable = !asked;
 	if (!asked && !holder->is_import && survey->nr_kfd_holders)
-		known = bsearch(holder, survey->holders, survey->nr_kfd_holders, sizeof(*holder), survey_compare_names);
+		known = bsearch(holder, survey->holders, survey->nr_kfd_holders, sizeof(*holder), compare_names);
 	if (known) {
 		holder->inode = known->inode;
 		return 0;
@@ -292,7 +303,7 @@ int collect_bos(struct survey *survey)
 		}
 	}
 	if (survey->nr_holders)
-		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), survey_compare_names);
+		qsort(survey->holders, survey->nr_holders, sizeof(*survey->holders), compare_names);
 	survey->nr_kfd_holders = survey->nr_holders;
 	err = check_dmabufs(survey);
 	return err ? err : check_names(survey);
@@ -325,7 +336,7 @@ static int add_known_handles(struct survey *survey, size_t number)
 
 		holder.is_mappable = !gem_offset(file->fd, holder.handle, &holder.offset);
 		if (!holder.is_import && holder.is_mappable) {
-			known = bsearch(&holder, survey->holders, survey->nr_kfd_holders, sizeof(holder), survey_compare_names);
+			known = bsearch(&holder, survey->holders, survey->nr_kfd_holders, sizeof(holder), compare_names);
 			if (!known)
 				continue;
 			holder.inode = known->inode;

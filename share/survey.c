@@ -78,15 +78,6 @@ int survey_keep_dmabuf(struct survey *survey, int fd)
 	return err;
 }
 
-int survey_compare_names(const void *a, const void *b)
-{
-	const struct holder *x = a, *y = b;
-
-	if (x->minor != y->minor)
-		return x->minor < y->minor ? -1 : 1;
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 static int compare_inodes(const void *a, const void *b)
 {
 	const struct holder *x = a, *y = b;

@@ -74,9 +74,6 @@ void survey_done(struct survey *survey);
 /* Keeps a dma-buf for the survey's life; closes it after an error. 0 or -ENOMEM. */
 int survey_keep_dmabuf(struct survey *survey, int fd);
 
-/* Compares holders by GPU and offset: the names of buffers on one GPU. For qsort() and bsearch(). */
-int survey_compare_names(const void *a, const void *b);
-
 /* Sorts the holders by buffer, those of one buffer by process and BO. */
 void survey_sort(struct survey *survey);
 
@@ -117,7 +114,6 @@ struct memory {
 	struct gem_info info;
 	uint64_t offset;
 	bool has_offset; /* it is for the CPU */
-	int is_far;	 /* of another GPU; -1: not asked yet (collect.c) */
 };
 
 /*
