@@ -126,17 +126,19 @@ static bool is_ending(pid_t tid, int err)
 	return err == -ESRCH || (err == -EPERM && task_has_ended(tid));
 }
 
-/* /proc shows a tracer that was killed, or exits, as running until it has let go of whom it traces. */
+bool process_is_ending(pid_t pid)
+{
+	uint64_t pending = proc_status(pid, "ShdPnd", 16) | proc_status(pid, "SigPnd", 16);
+
+	/* Whether it has ended meanwhile is asked last. */
+	return pending & 1ull << (SIGKILL - 1) || stat_number(pid, 9) & PF_EXITING || task_has_ended(pid);
+}
+
 bool hold_is_traced(pid_t pid)
 {
 	pid_t tracer = (pid_t)proc_status(pid, "TracerPid", 10);
-	uint64_t pending;
 
-	if (!tracer)
-		return false;
-	pending = proc_status(tracer, "ShdPnd", 16) | proc_status(tracer, "SigPnd", 16);
-	/* Whether it has ended meanwhile is asked last. */
-	return !(pending & 1ull << (SIGKILL - 1) || stat_number(tracer, 9) & PF_EXITING || task_has_ended(tracer));
+	return tracer && !process_is_ending(tracer);
 }
 
 /* Waits for a tracer that is about to end. */

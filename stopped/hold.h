@@ -52,6 +52,12 @@ static inline bool task_has_ended(pid_t tid)
 	return strchr("ZX", task_state(tid));
 }
 
+/*
+ * Whether a process has ended, or is about to: /proc shows one that was killed, or exits, as running until it has let go
+ * of whom it traces.
+ */
+bool process_is_ending(pid_t pid);
+
 /* ---- cgroups, version 2 ---- */
 
 #define CGROUPS "/sys/fs/cgroup"

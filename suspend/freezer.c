@@ -124,7 +124,8 @@ static bool freeze_process(const struct batch *batch, struct process *process)
 	if (process->has_no_cgroup)
 		return false;
 	err = make_own_cgroup(batch, process);
-	head->report.is_held_by_signal = process->has_no_cgroup = err;
+	process->has_no_cgroup = err;
+	head->report.is_held_by_signal = err && err != -ESRCH;
 	if (!err)
 		return true;
 	fail_clear();
@@ -280,16 +281,16 @@ int freezer_stop_for_calls(struct batch *batch)
 
 	defer_signals(true);
 	for (struct process *process = NULL; !err && (process = batch_next(batch, process));) {
-		/* Those above have been stopped since the suspend. */
-		bool by_signal = process->head.report.is_held_by_signal && !process->head.was_stopped;
+		/* Those above may have been stopped by an earlier command. */
+		bool is_left = process->was_left_stopped && !process->head.was_stopped;
 		pid_t above;
 
 		if (!is_changed(process))
 			continue;
 		/* Those above a process with one thread may stop themselves when it is. */
-		above = process->hold.nr == 1 || by_signal ? process_parent(process->head.pid) : 0;
+		above = process->hold.nr == 1 || is_left ? process_parent(process->head.pid) : 0;
 		for (; !err && above > 1; above = process_parent(above))
-			if (by_signal || task_state(above) != 'T')
+			if (is_left || task_state(above) != 'T')
 				err = array_add(batch->parents, batch->nr_parents, above);
 		if (!err)
 			err = stop_by_signal(process);
@@ -310,6 +311,7 @@ static void thaw_late(void *arg)
 
 void freezer_note_stopped(struct process *process)
 {
+	process->was_left_stopped = process->head.is_stopped;
 	/* Else it is as it was left: with SIGSTOP, which nobody needs to have taken back. */
 	if (process->head.is_stopped) {
 		note_continued(process);
@@ -345,14 +347,44 @@ void freezer_freeze_between_calls(struct batch *batch)
 	defer_signals(false);
 }
 
-void freezer_freeze(struct batch *batch)
+/* Whether SIGSTOP alone holds a process below it. What has ended holds nothing. */
+static bool is_above_stopped(const struct batch *batch, pid_t parent)
 {
 	for (struct process *process = NULL; (process = batch_next(batch, process));) {
+		const struct record_head *head = &process->head;
+		pid_t above = head->pid;
+
+		if (!head->report.is_held_by_signal || !head->is_stopped || !record_is_alive(head))
+			continue;
+		while (above > 1 && above != parent)
+			above = process_parent(above);
+		if (above == parent)
+			return true;
+	}
+	return false;
+}
+
+/* With itself, a parent such as su would continue what SIGSTOP alone holds. */
+void freezer_continue_parents(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->nr_parents; i++) {
+		pid_t parent = batch->parents[i];
+
+		if (task_state(parent) == 'T' && task_find_mark(parent, -1) < 0 && !is_above_stopped(batch, parent))
+			kill(parent, SIGCONT);
+	}
+	batch->nr_parents = 0;
+}
+
+void freezer_freeze(struct batch *batch)
+{
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
 		if (is_changed(process) && freeze_process(batch, process) && !process->head.by_home)
 			continue_process(process);
+	freezer_continue_parents(batch);
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
 		if (is_changed(process))
 			record_write(process);
-	}
 }
 
 /* Where it cannot go back, it runs where it is. The kernel says nothing of one that was killed, and leaves it there. */
@@ -420,13 +452,6 @@ void freezer_end(struct batch *batch)
 		if (err)
 			pr_warn("%s: was frozen, and cannot be frozen again: %s\n", thawed->path, strerror(-err));
 	}
-	/* With itself, a parent such as su would continue what SIGSTOP alone holds. */
-	for (struct process *process = NULL; (process = batch_next(batch, process));)
-		if (process->head.report.is_held_by_signal && process->head.is_stopped)
-			batch->nr_parents = 0;
-	for (size_t i = 0; i < batch->nr_parents; i++)
-		if (task_state(batch->parents[i]) == 'T' && task_find_mark(batch->parents[i], -1) < 0)
-			kill(batch->parents[i], SIGCONT);
-	batch->nr_parents = 0;
+	freezer_continue_parents(batch);
 	defer_signals(false);
 }

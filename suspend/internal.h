@@ -105,9 +105,11 @@ struct process {
 	struct suspend_mapping *mappings;
 	/* What this call knows of it. */
 	struct hold hold;
+	bool was_left_stopped; /* by SIGSTOP of an earlier command */
 	unsigned int nr_stops; /* SIGSTOPs that it has taken, or is about to, and that are known (freezer.c) */
 	bool has_no_cgroup; /* it cannot have one of its own, which was said */
 	bool has_ended;	      /* when its record was read */
+	bool is_released;     /* it is not held any more */
 	bool has_freed;	      /* some buffer was freed, or was about to be */
 	bool is_locked;	      /* when this call took it: its queues are stopped */
 	uint32_t nr_bos_now;  /* how many it has */
@@ -293,6 +295,9 @@ bool freezer_release(struct process *process);
  */
 int freezer_change_to_signal(struct process *process);
 void freezer_change_to_cgroup(struct process *process);
+/* Parents that have stopped for processes which SIGSTOP does not hold any more. As long as a record says that it does, a
+ * resume continues them. */
+void freezer_continue_parents(struct batch *batch);
 /* The end of calls: freezes again what others had frozen, and have not thawed meanwhile, and continues parents. */
 void freezer_end(struct batch *batch);
 

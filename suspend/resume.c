@@ -492,10 +492,15 @@ static int run_all(struct batch *batch)
 			err = fail(err, "pid %d: cannot let its GPU queues run again: %m", process->head.pid);
 	}
 	/* Nobody runs before the queues of all do. */
-	for (struct process *process = NULL; !err && (process = batch_next(batch, process));)
-		if (freezer_release(process))
+	if (err)
+		return err;
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
+		process->is_released = freezer_release(process);
+	freezer_continue_parents(batch);
+	for (struct process *process = NULL; (process = batch_next(batch, process));)
+		if (process->is_released)
 			record_remove(&process->head);
-	return err;
+	return 0;
 }
 
 /* None has run since all have their buffers. The cgroup that was followed is forgotten. */

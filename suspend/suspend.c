@@ -298,8 +298,9 @@ static void release_all(struct batch *batch)
 
 		/* -EINVAL: they run, as when nothing was stopped yet. */
 		if (err && err != -EINVAL) {
-			pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
-			       process->head.pid, process->head.pid);
+			if (!process_is_ending(process->head.pid))
+				pr_err("pid %d: cannot let its GPU queues run again (\"amdgpu-checkpoint resume %d\")\n",
+				       process->head.pid, process->head.pid);
 		} else if (process->head.start && is_unchanged(process) && freezer_release(process)) {
 			record_remove(&process->head);
 		}

@@ -116,6 +116,9 @@ static struct run {
 	bool is_merged;			   /* a SIGSTOP was pending already */
 	bool no_room;
 	bool has_sharer;       /* the two processes have one table of descriptors */
+	bool is_advised;       /* a resume, by the command's words */
+	bool is_reaped;	       /* who is killed is gone as soon as a call shows it */
+	bool is_kfd_unreadable; /* what its sysfs says */
 	bool is_kfd_inherited; /* the first one's /dev/kfd, by the second, whose pid is lower */
 	bool is_container; /* the command sees a pid namespace alone */
 	bool is_slow; /* copies take 30 s */
@@ -329,6 +332,8 @@ bool hold_is_traced(pid_t pid)
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	select_pid(pid);
+STUB(bool, process_is_ending, (pid_t pid), models[pid - PID].is_killed)
+
 	now->nr_holds++;
 	if (model->ends_unheld) {
 		model->is_killed = true;
@@ -390,7 +395,7 @@ bool cgroup_of(pid_t pid, char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s", home());
 	if (model->is_in_own)
 		snprintf(path, PATH_MAX, "%s/amdgpu-suspended-%d", home(), pid);
-	return !models->no_cgroups;
+	return !models->no_cgroups && !model->has_ended;
 }
 
 bool cgroup_above(char *path)
@@ -1166,6 +1171,7 @@ static int begin_call(struct inject *inject)
 }
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
+	model->has_ended |= inject->is_lost && now->is_reaped;
 {
 	int err;
 
@@ -1899,6 +1905,21 @@ TEST(a_suspended_process_that_is_killed_leaves_nothing)
 		assert_int_equal(run(suspend_once, 0, 0), 0);
 		model->has_ended = true;
 		model->is_in_own = false;
+/* A resume finds it stopped by the command that was killed, and not by others. */
+TEST(a_parent_that_a_killed_command_has_left_stopped_goes_on)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1, died = 1; died; at++) {
+			make_process();
+			model->parent_looks = true;
+			come_to(commands[i]);
+			died = run(commands[i], at, 0) < 0;
+			complete(at);
+			if (models->is_parent_stopped)
+				fail_msg("command %zu, point %u: the parent stays stopped", i, at);
+		}
+}
+
 		assert_true(model->has_own);
 		assert_int_equal(by_state ? suspend_ask(PID, &info) : run(resume_once, 0, 0), 0);
 		assert_false(model->has_own);
@@ -1945,6 +1966,51 @@ static void expect_all_or_none(unsigned int at)
 		fail_msg("point %u: one is suspended, and the other is not", at);
 	if (state_of(1) == STATE_SUSPENDED && !is_suspended)
 		fail_msg("point %u: the second is suspended before the first", at);
+TEST(a_parent_goes_on_when_another_process_has_ended_meanwhile)
+{
+	for (unsigned int at = 1;; at++) {
+		int err;
+
+		make_processes(2);
+		models[0].parent_looks = now->is_reaped = true;
+		now->kill_at = at;
+		err = run(suspend_once, 0, 0);
+		now->kill_at = 0;
+		if (err)
+			assert_int_equal(run(take_back, 0, 0), 0);
+		if (models->is_parent_stopped)
+			fail_msg("point %u: the parent stays stopped", at);
+		if (!models[1].is_killed)
+			break;
+	}
+}
+
+/* The kernel does not let queues of a process run that has ended. */
+static int suspend_and_listen(void)
+{
+	int err = suspend_once();
+
+	now->is_advised = strstr(log_now(), "cannot let its GPU queues run again");
+	return err;
+}
+
+TEST(nobody_is_told_to_resume_what_has_ended)
+{
+	for (unsigned int at = 1;; at++) {
+		int err;
+
+		make_processes(2);
+		now->kill_at = at;
+		err = run(suspend_and_listen, 0, 0);
+		now->kill_at = 0;
+		if (now->is_advised)
+			fail_msg("point %u: a resume is advised", at);
+		assert_int_equal(run(err ? take_back : resume_once, 0, 0), 0);
+		if (!models[1].is_killed)
+			break;
+	}
+}
+
 }
 
 static int resume_first(void)
@@ -2021,6 +2087,35 @@ TEST(several_processes_are_suspended_all_or_none_whatever_fails)
 
 		make_processes(2);
 		failed = run(suspend_once, 0, at);
+/* And what the command does then. The other is as before, or at the end of the phase. */
+TEST(a_process_that_is_killed_in_a_phase_does_not_keep_the_other)
+{
+	for (size_t i = FIRST_PHASE; i < ARRAY_SIZE(commands); i++)
+		for (unsigned int at = 1;; at = next_point(at)) {
+			const char *why;
+			int err;
+
+			make_processes(2);
+			come_to(commands[i]);
+			now->kill_at = at;
+			err = run(commands[i], 0, 0);
+			now->kill_at = 0;
+			if (commands[i] == lock_once && err)
+				assert_int_equal(run(take_back, 0, 0), 0);
+			else if (err && commands[i] != checkpoint_once)
+				fail_msg("phase %zu, point %u: it fails", i, at);
+			expect_nothing_wrong(at);
+			model = models;
+			if ((err || commands[i] != checkpoint_once) && !is_whole(&why))
+				fail_msg("phase %zu, point %u: without its %s", i, at, why);
+			if (state_of(0) != STATE_RUNNING)
+				assert_int_equal(run(resume_once, 0, 0), 0);
+			if (!models[1].is_killed)
+				break;
+			expect_first_alone(at);
+		}
+}
+
 		nr = now->nr_points > nr ? now->nr_points : nr;
 		if (failed)
 			assert_int_equal(run(take_back, 0, 0), 0);

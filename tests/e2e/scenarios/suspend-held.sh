@@ -74,9 +74,20 @@ sigstop_holds_it() {
 	grep -q '^State:.T' "/proc/${job_pids[0]}/status" || fail "su continues the job without its memory"
 }
 
+# dies_in_the_middle: both processes of a suspend are killed, the job and su stay stopped, and a resume lets both go on
+dies_in_the_middle() {
+	job_resume
+	faults "sys:ptrace 40 KILL" "sys:ptrace 41 KILL"
+	{ "${faulty[@]}" "$top/build/amdgpu-checkpoint" suspend "${job_pids[0]}" >"$work/tool.out" 2>&1 || true; } 2>/dev/null
+	faults
+	grep -q '^State:.T' "/proc/$parent/status" || fail "su is not stopped when a suspend is killed: $(<"$work/tool.out")"
+}
+
 # Its parent is su, which stops with a child that it finds stopped.
 below_su both_are_continued su -s /bin/sh root -c "exec '$gpujob' --state '$job' --vram 8M --extra reads"
 is_done "below su"
+below_su dies_in_the_middle su -s /bin/sh root -c "exec '$gpujob' --state '$job' --vram 8M --extra reads"
+is_done "below su, killed in the middle"
 
 # Where it cannot have a cgroup of its own SIGSTOP alone holds it, until the resume, and su stays stopped as well.
 echo 0 >"$unit/cgroup.max.descendants"
