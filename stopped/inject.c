@@ -47,6 +47,14 @@
 #define ALL_SIGNALS (~(1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1))) /* that can be blocked */
 #define GET_RSEQ    0x420f /* PTRACE_GET_RSEQ_CONFIGURATION, which older headers do not have */
 
+/* A thread in a ptrace stop is in none any more when it was killed. */
+static int fail_ptrace(pid_t tid, const char *what)
+{
+	int err = errno_or_eio();
+
+	return err == -ESRCH ? fail(err, "task %d: has ended", tid) : fail(err, "task %d: cannot %s: %m", tid, what);
+}
+
 /* ---- memory ---- */
 
 int inject_write(struct inject *inject, size_t at, const void *data, size_t size)
@@ -100,7 +108,7 @@ static int get_registers(pid_t tid, struct user_regs_struct *ret)
 			return 0;
 		return fail(-EOPNOTSUPP, "task %d: runs 32-bit code: its calls cannot be injected", tid);
 	}
-	return fail(errno_or_eio(), "task %d: cannot get its registers: %m", tid);
+	return fail_ptrace(tid, "get its registers");
 }
 
 int inject_look(pid_t tid, int kfd, struct inject *ret)
@@ -114,7 +122,7 @@ int inject_look(pid_t tid, int kfd, struct inject *ret)
 	*ret = (struct inject){ .tid = tid, .kfd = kfd };
 	err = get_registers(tid, &ret->own.regs);
 	if (!err && ptrace(PTRACE_GETSIGMASK, tid, sizeof(ret->own.blocked), &ret->own.blocked))
-		err = fail(errno_or_eio(), "task %d: cannot get its signals: %m", tid);
+		err = fail_ptrace(tid, "get its signals");
 	/* Before Linux 5.13 it cannot be asked, and no C library uses it. */
 	if (!err && ptrace(GET_RSEQ, tid, sizeof(rseq), &rseq) >= 0 && rseq.address) {
 		ret->own.rseq_at = rseq.address + 8;
@@ -152,14 +160,14 @@ static int set_registers(pid_t tid, const struct user_regs_struct *regs)
 	struct iovec room = { (void *)(uintptr_t)regs, sizeof(*regs) };
 
 	if (ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &room))
-		return fail(errno_or_eio(), "task %d: cannot set its registers: %m", tid);
+		return fail_ptrace(tid, "set its registers");
 	return 0;
 }
 
 static int block_signals(pid_t tid, uint64_t blocked)
 {
 	if (ptrace(PTRACE_SETSIGMASK, tid, sizeof(blocked), &blocked))
-		return fail(errno_or_eio(), "task %d: cannot block its signals: %m", tid);
+		return fail_ptrace(tid, "block its signals");
 	return 0;
 }
 
@@ -195,7 +203,7 @@ static int run_to_call(struct inject *inject)
 		int err, event;
 
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal))
-			return fail(errno_or_eio(), "task %d: cannot be continued: %m", tid);
+			return fail_ptrace(tid, "continue it");
 		err = wait_for_thread(inject, &status);
 		if (err)
 			return err;
@@ -312,7 +320,7 @@ static int enter_stop(struct inject *inject)
 	if (inject->own.regs.orig_rax == (uint64_t)-1 || !is_interrupted((int64_t)inject->own.regs.rax))
 		return 0;
 	if (ptrace(PTRACE_INTERRUPT, inject->tid, NULL, NULL) || ptrace(PTRACE_CONT, inject->tid, NULL, NULL))
-		return fail(errno_or_eio(), "task %d: cannot be stopped where it was: %m", inject->tid);
+		return fail_ptrace(inject->tid, "stop it where it was");
 	return wait_for_thread(inject, &status);
 }
 

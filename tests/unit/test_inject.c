@@ -475,6 +475,13 @@ TEST(a_task_that_is_killed_meanwhile_is_said_to_have_ended)
 	assert_int_equal(inject_call(&inject, SYS_getpid, none, NULL), -ESRCH);
 	assert_true(inject.is_lost);
 	assert_int_equal(log_errors, 1);
+	assert_non_null(strstr(log_text, "has ended"));
+	log_clear();
+	assert_int_equal(inject_begin(&inject), -ESRCH);
+	assert_non_null(strstr(log_text, "has ended"));
+	log_clear();
+	assert_int_equal(inject_look(pid, -1, &inject), -ESRCH);
+	assert_non_null(strstr(log_text, "has ended"));
 	waitpid(pid, NULL, __WALL);
 }
 
