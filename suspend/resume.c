@@ -420,6 +420,7 @@ static int allocate_or_wait(struct batch *batch)
 		free_all_again(batch);
 		if (monotonic_seconds() + pause > batch->wait_until)
 			return wait_fail(batch);
+		freezer_freeze_between_calls(batch);
 		usleep((useconds_t)(pause * 1e6));
 		pause = pause < LAST_PAUSE ? 2 * pause : pause;
 	}

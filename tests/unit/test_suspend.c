@@ -2438,6 +2438,7 @@ TEST(who_waits_longer_gets_memory_first_while_he_lives)
 	fd = wait_before(model->room);
 	close(fd);
 	assert_int_equal(run(resume_once, 0, 0), 0);
+		int status, nr_frozen = 0;
 	snprintf(path, sizeof(path), "%s/wait.%016x", records, 1);
 	assert_int_equal(access(path, F_OK), -1);
 	expect_whole(0);
@@ -2448,6 +2449,10 @@ static int64_t wanted_in_line(void)
 {
 	char path[PATH_MAX];
 	struct stat st;
+		/* Between tries it is frozen, and no signal alone holds it. */
+		for (int i = 0; i < 100; i++, usleep(10000))
+			nr_frozen += __atomic_load_n(&model->frozen[2], __ATOMIC_SEQ_CST);
+		assert_true(nr_frozen > 50);
 	uint64_t need[2];
 	int fd;
 
