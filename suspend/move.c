@@ -100,6 +100,11 @@ struct data_files {
 	bool needs_room;   /* it is the directory of a suspend: is there room for a copy? */
 };
 
+static void data_files_close(struct data_files *files)
+{
+	cleanup_close(&files->dir);
+}
+
 /*
  * All are there, and long enough; where nothing is freed, a resume needs none. Each gets a second name among those of @to
  * (NULL: none), or is copied.
@@ -276,7 +281,7 @@ static bool is_its_file(const struct record_head *head, const struct task_file *
 static int check_dumped(const struct suspend_dump *dump, const struct dumped *one, const struct task_files *files, bool is_try)
 {
 	const struct record_head *head = &one->process.head;
-	struct data_files data = { .dir = -1, .kind = IMAGE_PAGES, .pid = head->pid };
+	_cleanup_(data_files_close) struct data_files data = { .dir = -1, .kind = IMAGE_PAGES, .pid = head->pid };
 	uint32_t minor = head->report.reset_minor;
 	int err = check_others(dump, head, files->pids, files->nr_pids);
 	bool has_file = !head->report.has_kfd;
@@ -302,10 +307,7 @@ static int check_dumped(const struct suspend_dump *dump, const struct dumped *on
 	if (!has_file)
 		return refuse(head->pid, "is suspended, and its /dev/kfd is not among its files");
 	err = count_freed(&one->process) ? datadir_open(head->dir, &data.dir) : 0;
-	if (!err)
-		err = check_or_copy_data(&one->process, &data, NULL);
-	cleanup_close(&data.dir);
-	return err;
+	return err ? err : check_or_copy_data(&one->process, &data, NULL);
 }
 
 int suspend_dump_read(struct suspend_dump *dump, const struct task_files *files, bool is_try)
@@ -362,7 +364,9 @@ int suspend_dump_save(struct suspend_dump *dump)
 	for (size_t i = 0; i < dump->nr; i++) {
 		struct process *process = &dump->list[i].process;
 		pid_t own_pid = task_own_pid(process->head.pid);
-		struct data_files from = { .dir = -1, .kind = IMAGE_PAGES, .pid = process->head.pid };
+		_cleanup_(data_files_close) struct data_files from = {
+			.dir = -1, .kind = IMAGE_PAGES, .pid = process->head.pid,
+		};
 		const struct data_files to = {
 			.dir = criu_image_dir(), .kind = IMAGE_FREED, .pid = own_pid, .place = "the images",
 		};
@@ -372,7 +376,6 @@ int suspend_dump_save(struct suspend_dump *dump)
 
 		if (!err)
 			err = check_or_copy_data(process, &from, &to);
-		cleanup_close(&from.dir);
 		if (err)
 			return err;
 		image_name_make(IMAGE_SUSPENDED, own_pid, 0, name);
@@ -416,10 +419,11 @@ int suspend_image_read(const char *name, const uint8_t *data, size_t size, struc
 	struct process process = { .gpu.file.fd = -1 };
 	struct kfd_state *state = &process.gpu.state;
 	int err = record_load(name, data, size, &process);
+	bool has_data = !err && count_freed(&process);
 
 	*ret = (struct suspend_image){ .has_kfd = process.head.report.has_kfd };
 	for (size_t i = 0; !err && i < state->nr_bos; i++) {
-		state->bos[i].share.kind = process.plan[i] && count_freed(&process) ? KFD_BO_OWN : KFD_BO_IMPORT;
+		state->bos[i].share.kind = process.plan[i] && has_data ? KFD_BO_OWN : KFD_BO_IMPORT;
 		ret->freed_bytes += process.plan[i] == BO_FREE ? state->bos[i].size : 0;
 	}
 	if (!err) {
@@ -613,7 +617,7 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 {
 	struct process *process = &one->process;
 	const struct data_files from = { .dir = criu_image_dir(), .kind = IMAGE_FREED, .pid = one->own_pid };
-	struct data_files to = {
+	_cleanup_(data_files_close) struct data_files to = {
 		.dir = -1, .kind = IMAGE_PAGES, .pid = process->head.pid, .place = process->head.dir, .needs_room = true,
 	};
 	struct datadir datadir = { 0 };
@@ -647,7 +651,6 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 	one->has_datadir = !err;
 	if (!err)
 		err = check_or_copy_data(process, &from, &to);
-	cleanup_close(&to.dir);
 	if (!err && count_freed(process))
 		err = record_write_count(process, count_left(process));
 	return err;
@@ -665,10 +668,11 @@ int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const str
 	/* An earlier process of this number may have left its own. */
 	suspend_clean();
 	err = head->report.has_kfd ? set_gpus(&one->process, pid, machine) : 0;
+	if (err)
+		return err;
 	head->pid = pid;
 	since = head->since;
-	if (!err)
-		err = record_begin(head, one->new_id);
+	err = record_begin(head, one->new_id);
 	head->since = since;
 	head->phase = PHASE_SUSPENDED;
 	/* criu stops it by SIGSTOP before it lets it go. */
