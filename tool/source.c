@@ -122,15 +122,19 @@ static int read_entry(struct member *member, uint64_t *ret_at)
 static int visit_entry(const struct images *images, struct archive *archive, struct archive_entry *entry,
 		       member_visitor visit, void *arg)
 {
-	const char *path = archive_entry_pathname(entry), *slash = path ? strrchr(path, '/') : NULL;
+	const char *name = archive_entry_pathname(entry);
+	size_t length = name ? strlen(name) : 0;
+	/* That of a directory ends in a slash. */
+	_cleanup_free_ char *path = strndup(name ? name : "", length && name[length - 1] == '/' ? length - 1 : length);
+	const char *slash = path ? strrchr(path, '/') : NULL;
 	_cleanup_free_ char *place = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup("");
 	bool is_regular = archive_entry_filetype(entry) == AE_IFREG;
 	struct member member = { .images = images, .archive = archive, .fd = -1, .err = is_regular ? 0 : -ELOOP };
 
-	if (!place)
+	if (!path || !place)
 		return -ENOMEM;
 	member.name = slash ? slash + 1 : path;
-	if (!path || !is_image_name(member.name))
+	if (!is_image_name(member.name))
 		return 0;
 	/* Unpacked it is a file like others. */
 	if (archive_entry_hardlink(entry)) {
