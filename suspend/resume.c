@@ -492,9 +492,9 @@ static int run_all(struct batch *batch)
 		if (err)
 			err = fail(err, "pid %d: cannot let its GPU queues run again: %m", process->head.pid);
 	}
-	/* Nobody runs before the queues of all do. */
 	if (err)
 		return err;
+	/* Nobody runs before the queues of all do. */
 	for (struct process *process = NULL; (process = batch_next(batch, process));)
 		process->is_released = freezer_release(process);
 	freezer_continue_parents(batch);

@@ -22,6 +22,9 @@ int process_seize(struct process *process)
 
 	if (!err)
 		err = record_read(process);
+	/* By now its number may be another one's. */
+	if (!err && !record_is_alive(&process->head))
+		err = -ENOENT;
 	if (!err)
 		err = freezer_find_cgroup(process);
 	if (err)

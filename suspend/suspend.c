@@ -40,7 +40,9 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 	struct task_kfd kfd;
 	int err = task_ask_kfd(head->pid, &kfd);
 
-	if (!err && kfd.nr_contexts)
+	if (err)
+		return fail(err, "pid %d: cannot look for it among the KFD's processes: %m", head->pid);
+	if (kfd.nr_contexts)
 		return fail(-EOPNOTSUPP, "pid %d: has several contexts of the KFD, which cannot be suspended", head->pid);
 	for (size_t i = 0; i < files->count && !head->report.has_kfd; i++) {
 		const struct task_file *file = &files->files[i];
@@ -61,7 +63,7 @@ static int find_own_kfd(const struct batch *batch, struct process *process, cons
 		head->kfd_number = process->gpu.file.number = file->number;
 	}
 	/* What it has on GPUs lasts as long as its memory. */
-	if (!err && !head->report.has_kfd && (kfd.nr_queues || kfd.vram_bytes))
+	if (!head->report.has_kfd && (kfd.nr_queues || kfd.vram_bytes))
 		return fail(-EOPNOTSUPP,
 			    "pid %d: has %u queues and %" PRIu64 " bytes of VRAM, and no descriptor of a /dev/kfd of its own (it has "
 			    "closed that, or a process with a lower pid has inherited it): its queues cannot be stopped",

@@ -228,7 +228,7 @@ int wait_for_vram(struct batch *batch)
 			 lack.wanted);
 	return fail(-ENOMEM, "pid %d: gpu %#x has too little memory free: %" PRIu64 " bytes of %" PRIu64
 		    "%s: the process stays suspended; end what uses the GPU (--wait SECONDS waits for that)",
-		    batch->processes[0].head.pid, topology_gpu_id(lack.node), lack.free, lack.needed, others);
+		    batch_next(batch, NULL)->head.pid, topology_gpu_id(lack.node), lack.free, lack.needed, others);
 }
 
 int wait_fail(const struct batch *batch)
@@ -236,5 +236,5 @@ int wait_fail(const struct batch *batch)
 	return fail(-ENOMEM,
 		    "pid %d: its GPUs have too little memory free, though the driver's figures say otherwise: the process stays "
 		    "suspended; end what uses them (--wait SECONDS waits for that)",
-		    batch->processes[0].head.pid);
+		    batch_next(batch, NULL)->head.pid);
 }

@@ -91,6 +91,7 @@ static struct model {
 	bool has_ended;
 	bool is_killed;	    /* nobody waits for it */
 	bool ends_unheld;   /* before it is seized */
+	bool is_replaced, was_replaced; /* by another process of the same number, when it is seized */
 	unsigned int exits; /* so many questions later it has ended */
 	bool is_continued;				 /* while it is held */
 	bool has_stop_pending;				 /* SIGSTOP that it has not taken */
@@ -115,10 +116,10 @@ static struct run {
 	unsigned int continue_at, stop_at; /* others send the first one SIGCONT or SIGSTOP */
 	bool is_merged;			   /* a SIGSTOP was pending already */
 	bool no_room;
-	bool has_sharer;       /* the two processes have one table of descriptors */
 	bool is_advised;       /* a resume, by the command's words */
 	bool is_reaped;	       /* who is killed is gone as soon as a call shows it */
 	bool is_kfd_unreadable; /* what its sysfs says */
+	bool has_sharer;       /* the two processes have one table of descriptors */
 	bool is_kfd_inherited; /* the first one's /dev/kfd, by the second, whose pid is lower */
 	bool is_container; /* the command sees a pid namespace alone */
 	bool is_slow; /* copies take 30 s */
@@ -306,7 +307,9 @@ uint64_t process_start(pid_t pid)
 {
 	if (pid == CHILD)
 		return models[0].has_child ? 78 : 0;
-	return pid >= PID && pid < PID + now->nr && !models[pid - PID].has_ended ? 77 : 0;
+	if (pid < PID || pid >= PID + now->nr || models[pid - PID].has_ended)
+		return 0;
+	return models[pid - PID].was_replaced ? 99 : 77;
 }
 
 bool hold_is_stopped(const struct hold *hold)
@@ -329,11 +332,11 @@ bool hold_is_traced(pid_t pid)
 	return models[pid - PID].is_traced;
 }
 
+STUB(bool, process_is_ending, (pid_t pid), models[pid - PID].is_killed)
+
 int hold_begin(pid_t pid, bool calls, struct hold *ret)
 {
 	select_pid(pid);
-STUB(bool, process_is_ending, (pid_t pid), models[pid - PID].is_killed)
-
 	now->nr_holds++;
 	if (model->ends_unheld) {
 		model->is_killed = true;
@@ -344,6 +347,8 @@ STUB(bool, process_is_ending, (pid_t pid), models[pid - PID].is_killed)
 		model->exits = 0;
 	POINT();
 	model->held = true;
+	model->was_replaced = model->is_replaced;
+	model->is_in_own = model->is_in_own && !model->is_replaced;
 	done();
 	return 0;
 }
@@ -532,6 +537,8 @@ int task_ask_kfd(pid_t pid, struct task_kfd *ret)
 {
 	const struct model *of = &models[pid - PID];
 
+	if (now->is_kfd_unreadable)
+		return -EMFILE;
 	*ret = now->is_container || (of->no_kfd && !of->has_closed_kfd) ? (struct task_kfd){ 0 } :
 						   (struct task_kfd){ .nr_queues = 2, .nr_gpus = 1, .vram_bytes = 4096 };
 	return 0;
@@ -1162,6 +1169,7 @@ static int begin_call(struct inject *inject)
 	int err = point();
 
 	inject->is_lost |= !err && model->is_killed;
+	model->has_ended |= inject->is_lost && now->is_reaped;
 	err = inject->is_lost ? -ESRCH : err;
 	if (err)
 		return err;
@@ -1171,7 +1179,6 @@ static int begin_call(struct inject *inject)
 }
 
 int inject_call(struct inject *inject, long nr, const uint64_t args[6], int64_t *ret)
-	model->has_ended |= inject->is_lost && now->is_reaped;
 {
 	int err;
 
@@ -1896,15 +1903,6 @@ TEST(a_parent_that_others_stop_between_calls_stays_stopped)
 	assert_true(model->is_parent_stopped);
 }
 
-TEST(a_suspended_process_that_is_killed_leaves_nothing)
-{
-	for (int by_state = 0; by_state < 2; by_state++) {
-		struct suspend_info info;
-
-		make_process();
-		assert_int_equal(run(suspend_once, 0, 0), 0);
-		model->has_ended = true;
-		model->is_in_own = false;
 /* A resume finds it stopped by the command that was killed, and not by others. */
 TEST(a_parent_that_a_killed_command_has_left_stopped_goes_on)
 {
@@ -1920,6 +1918,15 @@ TEST(a_parent_that_a_killed_command_has_left_stopped_goes_on)
 		}
 }
 
+TEST(a_suspended_process_that_is_killed_leaves_nothing)
+{
+	for (int by_state = 0; by_state < 2; by_state++) {
+		struct suspend_info info;
+
+		make_process();
+		assert_int_equal(run(suspend_once, 0, 0), 0);
+		model->has_ended = true;
+		model->is_in_own = false;
 		assert_true(model->has_own);
 		assert_int_equal(by_state ? suspend_ask(PID, &info) : run(resume_once, 0, 0), 0);
 		assert_false(model->has_own);
@@ -1957,15 +1964,6 @@ static int take_back(void)
 	return bring_back(&target);
 }
 
-/* Either all is suspended, or what is not so is "half", and comes back with any of the others. */
-static void expect_all_or_none(unsigned int at)
-{
-	bool is_suspended = state_of(0) == STATE_SUSPENDED;
-
-	if (is_suspended && !(models[1].is_in_own && models[1].frozen[2] && models[1].marked))
-		fail_msg("point %u: one is suspended, and the other is not", at);
-	if (state_of(1) == STATE_SUSPENDED && !is_suspended)
-		fail_msg("point %u: the second is suspended before the first", at);
 TEST(a_parent_goes_on_when_another_process_has_ended_meanwhile)
 {
 	for (unsigned int at = 1;; at++) {
@@ -2011,6 +2009,15 @@ TEST(nobody_is_told_to_resume_what_has_ended)
 	}
 }
 
+/* Either all is suspended, or what is not so is "half", and comes back with any of the others. */
+static void expect_all_or_none(unsigned int at)
+{
+	bool is_suspended = state_of(0) == STATE_SUSPENDED;
+
+	if (is_suspended && !(models[1].is_in_own && models[1].frozen[2] && models[1].marked))
+		fail_msg("point %u: one is suspended, and the other is not", at);
+	if (state_of(1) == STATE_SUSPENDED && !is_suspended)
+		fail_msg("point %u: the second is suspended before the first", at);
 }
 
 static int resume_first(void)
@@ -2080,13 +2087,6 @@ TEST(a_process_that_is_killed_does_not_keep_the_other)
 		}
 }
 
-TEST(several_processes_are_suspended_all_or_none_whatever_fails)
-{
-	for (unsigned int at = next_point(0), nr = 80; at <= nr; at = next_point(at)) {
-		int failed;
-
-		make_processes(2);
-		failed = run(suspend_once, 0, at);
 /* And what the command does then. The other is as before, or at the end of the phase. */
 TEST(a_process_that_is_killed_in_a_phase_does_not_keep_the_other)
 {
@@ -2116,6 +2116,13 @@ TEST(a_process_that_is_killed_in_a_phase_does_not_keep_the_other)
 		}
 }
 
+TEST(several_processes_are_suspended_all_or_none_whatever_fails)
+{
+	for (unsigned int at = next_point(0), nr = 80; at <= nr; at = next_point(at)) {
+		int failed;
+
+		make_processes(2);
+		failed = run(suspend_once, 0, at);
 		nr = now->nr_points > nr ? now->nr_points : nr;
 		if (failed)
 			assert_int_equal(run(take_back, 0, 0), 0);
@@ -2191,6 +2198,11 @@ static int refuse_closed_kfd(void)
 	return be_refused("pid 5242881: has 2 queues and 4096 bytes of VRAM, and no descriptor of a /dev/kfd of its own");
 }
 
+static int refuse_unreadable_kfd(void)
+{
+	return be_refused("pid 5242880: cannot look for it among the KFD's processes: Too many open files");
+}
+
 static int refuse_other_kfd(void)
 {
 	return be_refused("pid 5242881: its /dev/kfd is that of pid 5242880");
@@ -2210,6 +2222,16 @@ TEST(a_process_that_has_closed_its_kfd_is_refused)
 	make_processes(2);
 	models[1].no_kfd = models[1].has_closed_kfd = true;
 	assert_int_equal(run(refuse_closed_kfd, 0, 0), 0);
+	expect_untouched();
+}
+
+/* It may have several contexts, or a GPU on which the kernel must not be asked. */
+TEST(a_process_of_which_the_kfds_sysfs_says_nothing_is_refused)
+{
+	make_processes(2);
+	now->is_kfd_unreadable = true;
+	assert_int_equal(run(refuse_unreadable_kfd, 0, 0), 0);
+	now->is_kfd_unreadable = false;
 	expect_untouched();
 }
 
@@ -2255,6 +2277,17 @@ TEST(a_record_of_before_does_not_let_the_queues_of_a_suspended_process_run)
 	assert_int_equal(run(resume_once, 0, 0), 1);
 	model->marked = false;
 	complete(0);
+}
+
+/* The number is that of another process by the time that it is seized. */
+TEST(another_process_of_the_same_number_is_not_resumed)
+{
+	make_process();
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	model->is_replaced = true;
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_true(model->marked && model->queues_stand && model->nr == 3);
 }
 
 static int resume_second(void)
@@ -2333,6 +2366,28 @@ static uint64_t make_suspended_without_room(bool is_unknown)
 	return room;
 }
 
+static int lack_memory_of_second(void)
+{
+	return !resume_once() || !strstr(fail_text(), "pid 5242881: gpu 0x1234 has too little memory free");
+}
+
+/* And not one that has ended. */
+TEST(the_process_that_lacks_memory_is_named)
+{
+	make_processes(2);
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	models[0].has_ended = true;
+	models[0].is_in_own = false;
+	model = &models[1];
+	model->room = PAGE;
+	models[0].room = PAGE;
+	assert_int_equal(run(lack_memory_of_second, 0, 0), 0);
+	model->room = 1 << 20;
+	assert_int_equal(run(resume_once, 0, 0), 0);
+	expect_nothing_wrong(0);
+	assert_int_equal(state_of(1), STATE_RUNNING);
+}
+
 /* The driver is asked first; where it does not tell, or what is free is in pieces, what was made is given up again. */
 TEST(memory_that_is_another_ones_is_waited_for_in_the_suspended_state)
 {
@@ -2383,8 +2438,8 @@ TEST(a_resume_waits_until_there_is_room)
 {
 	for (int unknown = 0; unknown < 2; unknown++) {
 		uint64_t room = make_suspended_without_room(unknown);
+		int status, nr_frozen = 0;
 		pid_t child;
-		int status;
 
 		child = fork();
 		if (!child)
@@ -2394,6 +2449,10 @@ TEST(a_resume_waits_until_there_is_room)
 			usleep(100000);
 		assert_int_equal(waitpid(child, &status, WNOHANG), 0);
 		assert_int_equal(model->allocations != 0, unknown);
+		/* Between tries it is frozen, and no signal alone holds it. */
+		for (int i = 0; i < 100; i++, usleep(10000))
+			nr_frozen += __atomic_load_n(&model->frozen[2], __ATOMIC_SEQ_CST);
+		assert_true(nr_frozen > 50);
 		__atomic_add_fetch(&model->room, room - 20 * PAGE, __ATOMIC_SEQ_CST);
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
@@ -2438,7 +2497,6 @@ TEST(who_waits_longer_gets_memory_first_while_he_lives)
 	fd = wait_before(model->room);
 	close(fd);
 	assert_int_equal(run(resume_once, 0, 0), 0);
-		int status, nr_frozen = 0;
 	snprintf(path, sizeof(path), "%s/wait.%016x", records, 1);
 	assert_int_equal(access(path, F_OK), -1);
 	expect_whole(0);
@@ -2449,10 +2507,6 @@ static int64_t wanted_in_line(void)
 {
 	char path[PATH_MAX];
 	struct stat st;
-		/* Between tries it is frozen, and no signal alone holds it. */
-		for (int i = 0; i < 100; i++, usleep(10000))
-			nr_frozen += __atomic_load_n(&model->frozen[2], __ATOMIC_SEQ_CST);
-		assert_true(nr_frozen > 50);
 	uint64_t need[2];
 	int fd;
 
