@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
+#include <pthread.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -284,7 +285,7 @@ static int is_wanted(int dir_fd, const char *path, uint32_t *ret_minor)
  * Looks at the file first, since duplicating every descriptor of a large program costs time; and at what was taken, since
  * a process outside of the dump may have the same table and put another file there.
  */
-static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number, int (*is_amd)(int fd))
+static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_number)
 {
 	_cleanup_close_ int fd = -1;
 	struct task_file *known;
@@ -303,12 +304,6 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 	r = is_wanted(fd, "", &number);
 	if (r <= 0 || fcntl(fd, F_GETFL) & O_PATH)
 		return r < 0 ? r : 0;
-	if (number)
-		r = is_amd(fd);
-	if (r < 0)
-		return fail(r, "pid %d: cannot ask renderD%u for its driver: %m", pid, number);
-	if (!r)
-		return 0;
 	r = find_file(files, fd, number, &known);
 	if (r)
 		return fail(r, "pid %d: cannot compare its files with those of other tasks: %m", pid);
@@ -322,15 +317,70 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 	return r;
 }
 
+/* Is it a render node of the amdgpu driver? */
+struct question {
+	pthread_t thread;
+	bool has_thread;
+	int (*is_amd)(int fd);
+	int fd, answer;
+};
+
+static void *ask_driver(void *arg)
+{
+	struct question *question = arg;
+
+	question->answer = question->is_amd(question->fd);
+	return NULL;
+}
+
+/*
+ * Leaves out render nodes of other drivers. The first call of another process on a file of a render node waits for readers
+ * of RCU, 10 to 30 ms (drm_file_update_pid() of Linux 6.12), and those of several threads wait together.
+ */
+static int drop_others(struct task_files *files, int (*is_amd)(int fd), bool uses_threads)
+{
+	_cleanup_free_ struct question *questions = calloc(files->count + 1, sizeof(*questions));
+	size_t nr = 0;
+	int err = 0;
+
+	if (!questions)
+		return -ENOMEM;
+	for (size_t i = 0; i < files->count; i++) {
+		struct question *question = &questions[i];
+
+		*question = (struct question){ .is_amd = is_amd, .fd = files->files[i].fd, .answer = 1 };
+		question->has_thread = uses_threads && files->files[i].minor &&
+				       !pthread_create(&question->thread, NULL, ask_driver, question);
+	}
+	for (size_t i = 0; i < files->count; i++) {
+		struct question *question = &questions[i];
+		const struct task_file *file = &files->files[i];
+
+		if (question->has_thread)
+			pthread_join(question->thread, NULL);
+		else if (file->minor)
+			ask_driver(question);
+		if (question->answer < 0 && !err)
+			err = fail(question->answer, "pid %d: cannot ask renderD%u for its driver: %m", file->pid, file->minor);
+		if (question->answer)
+			files->files[nr++] = *file;
+		else
+			close(file->fd);
+	}
+	files->count = nr;
+	return err;
+}
+
 /* compare_u32() sorts them by what they begin with. */
 struct numbered_task {
 	pid_t own, pid;
 };
 
-int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
+static int collect(int *pids, size_t nr, int (*is_amd)(int fd), bool uses_threads, struct task_files *ret)
 {
 	_cleanup_(task_files_done) struct task_files files = { .pids = pids, .nr_pids = nr };
 	_cleanup_free_ struct numbered_task *tasks = calloc(nr + 1, sizeof(*tasks));
+	int err = 0;
 
 	if (!tasks)
 		return -ENOMEM;
@@ -343,24 +393,31 @@ int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct ta
 	qsort(tasks, nr, sizeof(*tasks), compare_u32);
 	for (size_t i = 0; i < nr; i++)
 		pids[i] = tasks[i].pid;
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; !err && i < nr; i++) {
 		_cleanup_close_ int pidfd = -1;
 		_cleanup_free_ int *fds = NULL;
 		size_t count = 0;
-		int err = proc_list(pids[i], "fd", &fds, &count);
 
+		err = proc_list(pids[i], "fd", &fds, &count);
 		if (!err && (pidfd = syscall(SYS_pidfd_open, pids[i], 0)) < 0)
 			err = -errno;
 		if (err)
 			return fail(err, "pid %d: cannot look at its files: %m", pids[i]);
 		for (size_t k = 0; !err && k < count; k++)
-			err = take_file(&files, pids[i], pidfd, fds[k], is_amd);
-		if (err)
-			return err;
+			err = take_file(&files, pids[i], pidfd, fds[k]);
 	}
+	if (!err)
+		err = drop_others(&files, is_amd, uses_threads);
+	if (err)
+		return err;
 	*ret = files;
 	files = (struct task_files){ 0 };
 	return 0;
+}
+
+int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret)
+{
+	return collect(pids, nr, is_amd, true, ret);
 }
 
 int task_files_collect_one(pid_t pid, int (*is_amd)(int fd), struct task_files *ret)
@@ -370,7 +427,7 @@ int task_files_collect_one(pid_t pid, int (*is_amd)(int fd), struct task_files *
 	if (!pids)
 		return -ENOMEM;
 	*pids = pid;
-	return task_files_collect_of(pids, 1, is_amd, ret);
+	return collect(pids, 1, is_amd, false, ret);
 }
 
 int tasks_list_traced(int **ret_pids, size_t *ret_nr)

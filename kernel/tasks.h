@@ -36,12 +36,12 @@ struct device_vma {
 /*
  * Finds the AMD files of all tasks that the calling thread traces, but for descriptors
  * that are paths (O_PATH). @is_amd: 1 for a render node of the amdgpu driver, 0 for
- * another, -errno (no message) when it cannot be told. 0 or -errno.
+ * another, -errno (no message) when it cannot be told; called in several threads. 0 or -errno.
  */
 int task_files_collect(int (*is_amd)(int fd), struct task_files *ret);
 /* The same of these tasks, which the caller may trace and need not. @pids: heap memory that is given away. */
 int task_files_collect_of(int *pids, size_t nr, int (*is_amd)(int fd), struct task_files *ret);
-/* Of one of them. */
+/* Of one of them, without threads. */
 int task_files_collect_one(pid_t pid, int (*is_amd)(int fd), struct task_files *ret);
 void task_files_done(struct task_files *files);
 

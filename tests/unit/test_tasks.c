@@ -59,11 +59,20 @@ int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct
 	return 0;
 }
 
+/* Each file that is asked for its driver waits until so many are asked. */
+static _Atomic unsigned int nr_asked;
+static unsigned int wait_for_asked;
+
 static int is_amd(int fd)
 {
+	double end = monotonic_seconds() + 10;
 	struct stat st;
 
-	assert_int_equal(fstat(fd, &st), 0);
+	nr_asked++;
+	while (nr_asked < wait_for_asked && monotonic_seconds() < end)
+		usleep(1000);
+	if (nr_asked < wait_for_asked || fstat(fd, &st))
+		return -ETIMEDOUT;
 	return driver_error ? driver_error : st.st_rdev == ZERO_DEVICE;
 }
 
@@ -158,6 +167,30 @@ TEST(each_open_file_is_found_once)
 	close(other);
 	assert_true(task_files_has(&files, pid, (uint32_t)zero_minor));
 	assert_false(task_files_has(&files, pid + 1, (uint32_t)zero_minor));
+	task_files_done(&files);
+	end_child(pid);
+}
+
+/* The driver may take 30 ms for each, one after the other. */
+TEST(all_files_are_asked_for_their_driver_at_once)
+{
+	pid_t pid = start_child(many_files);
+	struct task_files files = { 0 };
+	int err;
+
+	if (pid < 0)
+		skip();
+	nr_asked = 0;
+	wait_for_asked = NR_FILES + 3;
+	err = task_files_collect(is_amd, &files);
+	wait_for_asked = 0;
+	assert_int_equal(err, 0);
+	assert_int_equal(nr_asked, NR_FILES + 3);
+	assert_int_equal(files.count, 5 + NR_FILES);
+	task_files_done(&files);
+	/* In a process that has only one thread of its own, one after the other. */
+	assert_int_equal(task_files_collect_one(pid, is_amd, &files), 0);
+	assert_int_equal(files.count, 5 + NR_FILES);
 	task_files_done(&files);
 	end_child(pid);
 }
