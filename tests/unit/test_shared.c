@@ -41,6 +41,15 @@ int criu_kept_file(int store_id)
 STUB(pid_t, task_own_pid, (pid_t pid), pid)
 
 static uint32_t losses;
+static int open_error; /* of the node, in criu's main process */
+static unsigned int nr_opened;
+
+int drm_open_minor(uint32_t minor)
+{
+	assert_int_equal(minor, 128);
+	nr_opened++;
+	return open_error ? open_error : dup(top_fd);
+}
 
 int drm_count_losses(int fd, uint32_t *ret)
 {
@@ -164,13 +173,23 @@ FIXTURE_TEST(a_gpu_that_lost_its_vram_is_noticed)
 	assert_int_equal(criu_keep_file(dup(top_fd)), 0);
 	losses = 3;
 	assert_int_equal(shared_note_gpu(shared, 128, 0), 0);
+	assert_int_equal(nr_opened, 0);
 	assert_int_equal(shared_check_losses(shared), 0);
+	assert_int_equal(nr_opened, 1);
 	losses = 4;
 	/* What a later task has seen does not matter. */
 	assert_int_equal(shared_note_gpu(shared, 128, 0), 0);
 	assert_int_equal(shared->nr_gpus, 1);
 	assert_int_equal(shared_check_losses(shared), -EIO);
 	assert_non_null(strstr(log_text, "has reset the GPU of renderD128"));
+	/* Where the node cannot be opened, by the file of a task. */
+	open_error = -ENOENT;
+	assert_int_equal(shared_check_losses(shared), -EIO);
+	losses = 3;
+	assert_int_equal(shared_check_losses(shared), 0);
+	get_error = -EMFILE;
+	assert_int_equal(shared_check_losses(shared), -EMFILE);
+	open_error = 0;
 	shared_free(shared);
 }
 
