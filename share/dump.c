@@ -17,10 +17,10 @@ int share_begin(struct share_request *request, const struct driver_release *driv
 		_cleanup_close_ int fd = -1, dmabuf = -1;
 		int err;
 
-		if (!topology_is_gpu(machine->nodes[i]) || drm_minor_is_amd(minor) != 1)
+		fd = topology_is_gpu(machine->nodes[i]) ? drm_open_minor(minor) : -ENOENT;
+		if (fd < 0)
 			continue;
-		fd = drm_open_minor(minor);
-		err = fd < 0 ? fd : gem_create_page(fd, &handle);
+		err = gem_create_page(fd, &handle);
 		dmabuf = err ? err : gem_export(fd, handle, false);
 		err = dmabuf < 0 ? dmabuf : survey_inode(dmabuf, &request->fresh_inode);
 		return err ? fail(err, "renderD%u: cannot make a dma-buf to tell new ones from old ones: %m", minor) : 0;

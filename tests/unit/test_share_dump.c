@@ -89,7 +89,6 @@ int kfd_dmabuf_gpu(int kfd, int dmabuf_fd, uint32_t *ret)
 STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 
 STUB(int, drm_open_minor, (uint32_t minor), (assert_true(may_look), open("/dev/null", O_RDONLY | O_CLOEXEC)))
-int drm_minor_is_amd(uint32_t minor) ONLY_LOOKS
 int gem_create_page(int fd, uint32_t *ret) { NEVER }
 int gem_export(int fd, uint32_t handle, bool read_only) { NEVER }
 int gem_import(int fd, int dmabuf_fd, uint32_t *ret) ONLY_LOOKS
