@@ -208,11 +208,15 @@ static int add_dumped(struct suspend_dump *dump, pid_t pid)
 
 void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 {
-	_cleanup_free_ int *pids = NULL;
-	size_t nr = 0, first = dump->nr;
-	int err = array_add(pids, nr, pid);
+	_cleanup_free_ int *pids = NULL, *suspended = NULL;
+	size_t nr = 0, nr_suspended = 0, first = dump->nr;
+	int err = suspend_list(0, &suspended, &nr_suspended);
 	double end;
 
+	/* In most dumps: to look for descendants means to look at all processes. */
+	if (!err && !nr_suspended)
+		return;
+	err = array_add(pids, nr, pid);
 	/* criu may have frozen those below by the time that it asks for them. */
 	if (!err && !dump->has_looked)
 		err = processes_add_descendants(&pids, &nr);
