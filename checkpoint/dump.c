@@ -365,6 +365,8 @@ static int render_take(struct dump *dump, struct gpu_process *process)
 	int err = task_nodes(dump, pid, &process->state, &process->nodes);
 
 	process->state.pid = (uint32_t)task_own_pid(pid);
+	if (!err && !process->state.pid)
+		err = fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which its state is restored", pid);
 	for (size_t i = 0; !err && i < dump->files.count; i++) {
 		const struct task_file *file = &dump->files.files[i];
 

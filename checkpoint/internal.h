@@ -89,8 +89,8 @@ int shared_check_losses(const struct shared *shared);
  */
 int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state *state, const struct queue_record *queues,
 		    size_t nr_queues);
-/* In criu's main process: 1 and *ret; 0 for a task without such state; -errno. @pid as the caller sees it. */
-int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret);
+/* In criu's main process. @own_pid: in its own pid namespace. NULL for a task without such state. */
+const struct shared_task *shared_find_task(const struct shared *shared, pid_t own_pid);
 
 struct shared_keeper {
 	struct hide_keeper hooks; /* for hide_begin() */

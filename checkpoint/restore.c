@@ -126,7 +126,7 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
 			pid, strerror(-err));
 	if (restore->resume_fd < 0)
 		restore->resume_fd = kfd_open();
-	err = restore->resume_fd < 0 ? restore->resume_fd : suspend_restore_stop(restore->suspended, pid);
+	err = restore->resume_fd < 0 ? restore->resume_fd : suspend_restore_stop(restore->suspended, task->pid, pid);
 	if (!err)
 		err = kfd_resume(restore->resume_fd, pid);
 	if (err || !task->nr_queues)
@@ -142,19 +142,22 @@ static int let_queues_run(struct restore *restore, pid_t pid, const struct share
  */
 int restore_resume(struct restore *restore, pid_t pid)
 {
-	const struct shared_task *task = NULL;
-	int r = shared_find_task(restore->shared, pid, &task), err = r < 0 ? r : 0;
+	pid_t own_pid = task_own_pid(pid);
+	const struct shared_task *task = shared_find_task(restore->shared, own_pid);
+	int err = 0;
 
-	if (!r && !suspend_restore_has(restore->suspended, task_own_pid(pid)))
+	if (!own_pid && (restore->shared->nr_tasks || suspend_restore_has(restore->suspended, own_pid)))
+		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU state", pid);
+	if (!task && !suspend_restore_has(restore->suspended, own_pid))
 		return -ESRCH;
-	if (r > 0)
+	if (task)
 		err = finish_restore(restore);
-	if (!err && r > 0 && task->has_kfd)
+	if (!err && task && task->has_kfd)
 		err = let_queues_run(restore, pid, task);
 	/* Also for one that is suspended and has no state on GPUs. */
 	if (!err)
-		err = suspend_restore_finish(restore->suspended, pid, restore->machine);
-	if (!err && r > 0 && ++restore->nr_resumed >= restore->shared->nr_tasks) {
+		err = suspend_restore_finish(restore->suspended, own_pid, pid, restore->machine);
+	if (!err && task && ++restore->nr_resumed >= restore->shared->nr_tasks) {
 		pages_log_tally(pages_filling_tally(restore->filling), "restored", restore->nr_resumed, "tasks waited",
 				restore->waited_seconds);
 		/* What criu keeps would stay until it ends: claims, and memory that the tasks free. */

@@ -67,20 +67,12 @@ int shared_add_task(struct shared *shared, bool has_kfd, const struct kfd_state 
 	return has_room ? 0 : fail(-E2BIG, "more than %u queues of gfx11 cannot be restored", SHARED_MAX_QUEUES);
 }
 
-int shared_find_task(const struct shared *shared, pid_t pid, const struct shared_task **ret)
+const struct shared_task *shared_find_task(const struct shared *shared, pid_t own_pid)
 {
-	unsigned int nr = shared->nr_tasks;
-	pid_t own = nr ? task_own_pid(pid) : 0;
-
-	if (nr && !own)
-		return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which it is known whether it has GPU "
-			    "state", pid);
-	for (unsigned int i = 0; i < nr; i++)
-		if (shared->tasks[i].pid == own) {
-			*ret = &shared->tasks[i];
-			return 1;
-		}
-	return 0;
+	for (unsigned int i = 0; i < shared->nr_tasks; i++)
+		if (shared->tasks[i].pid == own_pid)
+			return &shared->tasks[i];
+	return NULL;
 }
 
 /* ---- GPUs that are reset meanwhile ---- */

@@ -376,8 +376,11 @@ int suspend_dump_save(struct suspend_dump *dump)
 		};
 		_cleanup_close_ int fd = -1;
 		char name[IMAGE_NAME_MAX];
-		int err = count_freed(process) ? datadir_open(process->head.dir, &from.dir) : 0;
+		int err;
 
+		if (!own_pid)
+			return fail(-EIO, "pid %d: cannot read its NSpid in /proc, by which its images are named", process->head.pid);
+		err = count_freed(process) ? datadir_open(process->head.dir, &from.dir) : 0;
 		if (!err)
 			err = check_or_copy_data(process, &from, &to);
 		if (err)
@@ -534,7 +537,7 @@ static struct restored *find_restored(const struct suspend_restore *restore, pid
 
 bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid)
 {
-	return find_restored(restore, own_pid);
+	return find_restored(restore, own_pid) || (!own_pid && restore && restore->nr);
 }
 
 void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
@@ -555,9 +558,9 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 	return suspend_image_check(one ? &record : NULL, image);
 }
 
-int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid)
+int suspend_restore_stop(const struct suspend_restore *restore, pid_t own_pid, pid_t pid)
 {
-	struct restored *one = find_restored(restore, task_own_pid(pid));
+	struct restored *one = find_restored(restore, own_pid);
 	struct task_file *file = one ? &one->process.gpu.file : NULL;
 	struct kfd_state state;
 
@@ -660,9 +663,9 @@ static int make_datadir(struct suspend_restore *restore, struct restored *one)
 	return err;
 }
 
-int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine)
+int suspend_restore_finish(struct suspend_restore *restore, pid_t own_pid, pid_t pid, const struct topology *machine)
 {
-	struct restored *one = find_restored(restore, task_own_pid(pid));
+	struct restored *one = find_restored(restore, own_pid);
 	struct record_head *head = one ? &one->process.head : NULL;
 	int64_t since;
 	int err;

@@ -165,7 +165,7 @@ struct suspend_restore;
 /* In criu's main process, before there are tasks: reads the records, looks for the data. *ret: free it in any case. */
 int suspend_restore_read(struct suspend_restore **ret);
 void suspend_restore_free(struct suspend_restore *restore);
-/* @own_pid: in its own pid namespace. */
+/* @own_pid, here and below: in its own pid namespace. 0, not known: whether it may be one. */
 bool suspend_restore_has(const struct suspend_restore *restore, pid_t own_pid);
 /* Whether the image of a process and its record are of the same dump. */
 int suspend_restore_check(const struct suspend_restore *restore, const struct gpu_process *image);
@@ -173,9 +173,9 @@ int suspend_restore_check(const struct suspend_restore *restore, const struct gp
 void suspend_restore_add_work(const struct suspend_restore *restore, pid_t own_pid, const struct topology *nodes,
 			      struct gpu_work *work);
 /* There, before RESUME: stops the queues of a process with /dev/kfd. Nothing for those that are not suspended. */
-int suspend_restore_stop(const struct suspend_restore *restore, pid_t pid);
+int suspend_restore_stop(const struct suspend_restore *restore, pid_t own_pid, pid_t pid);
 /* After it, for each that was suspended: its record, its data, and what holds it. */
-int suspend_restore_finish(struct suspend_restore *restore, pid_t pid, const struct topology *machine);
+int suspend_restore_finish(struct suspend_restore *restore, pid_t own_pid, pid_t pid, const struct topology *machine);
 
 /* What the image of a record says. */
 struct suspend_image {

@@ -54,7 +54,8 @@ static void step(void)
 STUB(uint64_t, process_start, (pid_t pid), pid == PID || pid == OTHER || pid == RESTORED ? (machine->is_gone[index_of(pid)] ? 0 : 77) : 0)
 STUB(char, task_state, (pid_t pid), machine->is_stopped[index_of(pid)] ? 'T' : 'S')
 STUB(uint64_t, __wrap_proc_status, (pid_t pid, const char *name, int base), 0)
-STUB(pid_t, task_own_pid, (pid_t pid), pid == RESTORED ? PID : pid)
+static bool hides_own_pids;
+STUB(pid_t, task_own_pid, (pid_t pid), hides_own_pids ? 0 : pid == RESTORED ? PID : pid)
 STUB(int, task_in_initial_pid_ns, (void), 1)
 STUB(int, task_find_mark, (pid_t pid, int after), machine->is_unmarked[index_of(pid)] ? -1 : 9)
 STUB(pid_t, process_parent, (pid_t pid), 1)
@@ -342,6 +343,7 @@ static void boot(void)
 	make_images();
 	*machine = (struct machine){ 0 };
 	nr_left = nr_files = 1;
+	hides_own_pids = false;
 	assert_int_equal(datadir_choose(base, ID, &place), 0);
 	assert_int_equal(datadir_make_run(), 0);
 	assert_int_equal(datadir_make(&place, &fd), 0);
@@ -470,6 +472,11 @@ static void lose_file(void)
 	nr_files = 0;
 }
 
+static void hide_own_pids(void)
+{
+	hides_own_pids = true;
+}
+
 static void lose_records(void)
 {
 	struct record_head head;
@@ -500,6 +507,8 @@ static const struct refusal {
 	{ "a_criu_that_does_not_ask_before_it_seizes_is_refused", NULL, NULL, 2, true, "by a frozen cgroup that it could not leave" },
 	{ "a_process_that_does_not_have_its_file_is_refused", lose_file, NULL, 2, false,
 	  "pid 5242880: is suspended, and its /dev/kfd is not among its files" },
+	{ "a_process_whose_own_pid_cannot_be_read_gets_no_image", hide_own_pids, NULL, 2, false,
+	  "pid 5242880: cannot read its NSpid in /proc, by which its images are named" },
 	{ "a_process_without_a_record_is_refused", lose_records, NULL, 2, false,
 	  "pid 5242880: is suspended, and its GPU memory is freed: resume it first" },
 };
@@ -589,9 +598,9 @@ static int restore_all(struct suspend_restore **ret)
 	int err = suspend_restore_read(ret);
 
 	if (!err)
-		err = suspend_restore_stop(*ret, RESTORED);
+		err = suspend_restore_stop(*ret, PID, RESTORED);
 	if (!err)
-		err = suspend_restore_finish(*ret, RESTORED, NULL);
+		err = suspend_restore_finish(*ret, PID, RESTORED, NULL);
 	return err;
 }
 
@@ -620,6 +629,8 @@ TEST(a_process_comes_back_suspended_on_another_gpu)
 	assert_int_equal(dump(), 0);
 	leave_machine();
 	assert_int_equal(restore_all(&restore), 0);
+	assert_true(suspend_restore_has(restore, PID) && !suspend_restore_has(restore, RESTORED));
+	assert_true(suspend_restore_has(restore, 0)); /* it may be */
 	assert_int_equal(suspend_restore_check(restore, &image), 0);
 	assert_int_equal(machine->nr_pauses, 1);
 	assert_int_equal(record_read(&process), 0);
