@@ -60,8 +60,7 @@ int __wrap_statx(int dir, const char *path, int flags, unsigned int mask, struct
 }
 
 /* Each file that is asked for its driver waits until so many are asked. */
-static _Atomic unsigned int nr_asked;
-static unsigned int wait_for_asked;
+static _Atomic unsigned int nr_asked, wait_for_asked;
 
 static int is_amd(int fd)
 {
@@ -71,8 +70,10 @@ static int is_amd(int fd)
 	nr_asked++;
 	while (nr_asked < wait_for_asked && monotonic_seconds() < end)
 		usleep(1000);
-	if (nr_asked < wait_for_asked || fstat(fd, &st))
+	if (nr_asked < wait_for_asked || fstat(fd, &st)) {
+		wait_for_asked = 0; /* the others need not wait, too */
 		return -ETIMEDOUT;
+	}
 	return driver_error ? driver_error : st.st_rdev == ZERO_DEVICE;
 }
 
