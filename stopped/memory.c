@@ -17,6 +17,8 @@ static int finish(pid_t pid, uint64_t address, size_t size, ssize_t done, const 
 
 	if (!err)
 		return 0;
+	if (err == -ESRCH)
+		return fail(err, "pid %d: has ended", pid);
 	return fail(err == -EIO ? -EFAULT : err, "pid %d: cannot %s %zu bytes of its memory at %#" PRIx64 ": %m", pid, verb, size,
 		    address);
 }
@@ -25,7 +27,9 @@ static int open_memory(pid_t pid, int flags)
 {
 	int fd = proc_open(pid, "mem", flags);
 
-	return fd < 0 ? fail(fd == -ENOENT ? -ESRCH : fd, "cannot open /proc/%d/mem: %m", pid) : fd;
+	if (fd == -ENOENT || fd == -ESRCH)
+		return fail(-ESRCH, "pid %d: has ended", pid);
+	return fd < 0 ? fail(fd, "cannot open /proc/%d/mem: %m", pid) : fd;
 }
 
 int memory_read(pid_t pid, uint64_t address, void *data, size_t size)

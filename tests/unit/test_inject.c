@@ -498,10 +498,14 @@ TEST(a_task_whose_memory_cannot_be_reached_makes_no_more_calls)
 	fail_clear();
 	kill(pid, SIGKILL);
 	usleep(10000);
+	log_clear();
 	assert_int_equal(inject_write(&inject, INJECT_DATA, &word, sizeof(word)), -ESRCH);
 	assert_true(inject.is_lost);
+	assert_non_null(strstr(log_text, "has ended"));
 	waitpid(pid, NULL, __WALL);
+	log_clear();
 	assert_int_equal(inject_write(&inject, INJECT_DATA, &word, sizeof(word)), -ESRCH);
+	assert_non_null(strstr(log_text, "has ended"));
 }
 
 UNIT_MAIN(share, NULL)
