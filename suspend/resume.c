@@ -325,6 +325,18 @@ static int add_others(struct batch *batch, uint64_t id, bool middle)
 	return err < 0 ? err : 0;
 }
 
+/* Who has its memory or descriptors, too (clone()), would run without what is freed. */
+static int add_sharers(struct batch *batch, pid_t pid)
+{
+	_cleanup_free_ int *pids = NULL;
+	struct suspend_target target = { 0 };
+	int err = task_list_sharers(pid, &pids, &target.nr);
+
+	target.pids = pids;
+	err = err ? err : batch_add(batch, &target);
+	return err < 0 ? err : 0;
+}
+
 /* Leaves out processes without a record, and adds the others of a suspend that was interrupted. */
 static int read_records(struct batch *batch)
 {
@@ -342,6 +354,8 @@ static int read_records(struct batch *batch)
 			is_added |= batch->processes[j].head.id == batch->processes[i].head.id;
 		if (!err && !is_added)
 			err = add_others(batch, batch->processes[i].head.id, true);
+		if (!err && !batch->processes[i].has_ended)
+			err = add_sharers(batch, batch->processes[i].head.pid);
 		if (!err)
 			batch->processes[kept++] = batch->processes[i];
 		if (err == -EXDEV || err == -ENOENT) {

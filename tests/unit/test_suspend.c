@@ -2343,6 +2343,18 @@ TEST(several_processes_are_resumed_or_stay_suspended_whatever_fails)
 
 TEST(any_failure_loses_nothing)
 {
+/* It would run without the memory that is the other one's, too. */
+TEST(a_process_that_shares_its_descriptors_is_resumed_with_the_other)
+{
+	make_processes(2);
+	assert_int_equal(run(suspend_once, 0, 0), 0);
+	now->has_sharer = true;
+	assert_int_equal(run(resume_second, 0, 0), 0);
+	expect_whole(0);
+	assert_int_equal(state_of(0), STATE_RUNNING);
+	complete(0);
+}
+
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		for (unsigned int at = next_point(0), nr = 40; at <= nr; at = next_point(at)) {
 			make_process_for(commands[i]);
