@@ -89,6 +89,8 @@ static int check_unsuspended(pid_t pid)
 	int err = record_find(pid, &head);
 	bool is_marked = task_find_mark(pid, -1) >= 0;
 
+	if (!err && record_is_alive(&head) && record_check(&head))
+		return -EALREADY;
 	if (!err && record_is_alive(&head))
 		return fail(-EALREADY, "pid %d: is %s (\"amdgpu-checkpoint resume %d\")", pid,
 			    head.phase == PHASE_LOCKED ? "locked already" :
@@ -153,6 +155,8 @@ static int check_locked(const struct process *process, int err)
 
 	if (err && err != -ENOENT)
 		return err;
+	if (err && !process_is_alive(process->head.pid))
+		return fail(-ESRCH, "pid %d: there is no such process", process->head.pid);
 	if (!err && process->has_ended)
 		return fail(-ESRCH, "pid %d: has ended while it was locked", process->head.pid);
 	if (!err && process->head.phase == PHASE_LOCKED)
