@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <linux/kcmp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -340,11 +341,15 @@ static void *ask_driver(void *arg)
 static int drop_others(struct task_files *files, int (*is_amd)(int fd), bool uses_threads)
 {
 	_cleanup_free_ struct question *questions = calloc(files->count + 1, sizeof(*questions));
+	sigset_t all, before;
 	size_t nr = 0;
 	int err = 0;
 
 	if (!questions)
 		return -ENOMEM;
+	/* The caller's signals, such as criu's, belong to its own thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (size_t i = 0; i < files->count; i++) {
 		struct question *question = &questions[i];
 
@@ -352,6 +357,7 @@ static int drop_others(struct task_files *files, int (*is_amd)(int fd), bool use
 		question->has_thread = uses_threads && files->files[i].minor &&
 				       !pthread_create(&question->thread, NULL, ask_driver, question);
 	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	for (size_t i = 0; i < files->count; i++) {
 		struct question *question = &questions[i];
 		const struct task_file *file = &files->files[i];
