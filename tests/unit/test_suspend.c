@@ -1907,7 +1907,7 @@ TEST(a_parent_that_others_stop_between_calls_stays_stopped)
 TEST(a_parent_that_a_killed_command_has_left_stopped_goes_on)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		for (unsigned int at = 1, died = 1; died; at++) {
+		for (unsigned int at = next_point(0), died = 1; died; at = next_point(at)) {
 			make_process();
 			model->parent_looks = true;
 			come_to(commands[i]);
