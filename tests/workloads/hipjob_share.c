@@ -91,11 +91,15 @@ static int vmm_open(struct hip_share *share)
 	return err ? err : hip_virtual_map(share->memory, share->bytes, share->handle, share->job->nr_gpus);
 }
 
-/* At last each process has other memory at the same address, as after a sleep of vLLM. */
+/*
+ * At last each process has other memory at the same address, as after a sleep of vLLM. Both free first: the second one to free
+ * what they shared takes the number of its handle from whatever got it since (docs/kernel/handles.md).
+ */
 static int vmm_close(struct hip_share *share)
 {
 	int err = hip_virtual_free(share->memory, share->bytes, share->handle);
 
+	err = err ? err : pair_meet(share->pair);
 	err = err ? err : hip_virtual_create(0, share->bytes, &share->handle);
 	err = err ? err : hip_virtual_map(share->memory, share->bytes, share->handle, share->job->nr_gpus);
 	err = err ? err : hip_put(share->job, share->memory, share->halves.generation);
