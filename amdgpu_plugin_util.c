@@ -7,6 +7,8 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -352,6 +354,28 @@ int drm_call(int fd, unsigned long op, void *args)
 		err = call_ioctl(fd, op, args);
 	while (err == -EAGAIN);
 	return err;
+}
+
+void all_at_once(void *items, size_t nr, size_t size, void *(*step)(void *item))
+{
+	struct {
+		pthread_t thread;
+		bool is_started;
+	} *threads = calloc(nr + 1, sizeof(*threads));
+	sigset_t all, before;
+
+	/* The caller's signals, such as criu's, belong to its own thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (size_t i = 0; threads && i < nr; i++)
+		threads[i].is_started = !pthread_create(&threads[i].thread, NULL, step, (char *)items + i * size);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	for (size_t i = 0; i < nr; i++)
+		if (threads && threads[i].is_started)
+			pthread_join(threads[i].thread, NULL);
+		else
+			step((char *)items + i * size);
+	free(threads);
 }
 
 /* ---- time ---- */

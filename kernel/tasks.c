@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -320,8 +318,6 @@ static int take_file(struct task_files *files, pid_t pid, int pidfd, int fd_numb
 
 /* Is it a render node of the amdgpu driver? */
 struct question {
-	pthread_t thread;
-	bool has_thread;
 	int (*is_amd)(int fd);
 	int fd, answer;
 };
@@ -341,34 +337,27 @@ static void *ask_driver(void *arg)
 static int drop_others(struct task_files *files, int (*is_amd)(int fd), bool uses_threads)
 {
 	_cleanup_free_ struct question *questions = calloc(files->count + 1, sizeof(*questions));
-	sigset_t all, before;
-	size_t nr = 0;
+	size_t nr_asked = 0, nr = 0;
 	int err = 0;
 
 	if (!questions)
 		return -ENOMEM;
-	/* The caller's signals, such as criu's, belong to its own thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].minor)
+			questions[nr_asked++] = (struct question){ .is_amd = is_amd, .fd = files->files[i].fd };
+	if (uses_threads)
+		all_at_once(questions, nr_asked, sizeof(*questions), ask_driver);
+	else
+		for (size_t i = 0; i < nr_asked; i++)
+			ask_driver(&questions[i]);
+	nr_asked = 0;
 	for (size_t i = 0; i < files->count; i++) {
-		struct question *question = &questions[i];
-
-		*question = (struct question){ .is_amd = is_amd, .fd = files->files[i].fd, .answer = 1 };
-		question->has_thread = uses_threads && files->files[i].minor &&
-				       !pthread_create(&question->thread, NULL, ask_driver, question);
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	for (size_t i = 0; i < files->count; i++) {
-		struct question *question = &questions[i];
 		const struct task_file *file = &files->files[i];
+		int answer = file->minor ? questions[nr_asked++].answer : 1;
 
-		if (question->has_thread)
-			pthread_join(question->thread, NULL);
-		else if (file->minor)
-			ask_driver(question);
-		if (question->answer < 0 && !err)
-			err = fail(question->answer, "pid %d: cannot ask renderD%u for its driver: %m", file->pid, file->minor);
-		if (question->answer)
+		if (answer < 0 && !err)
+			err = fail(answer, "pid %d: cannot ask renderD%u for its driver: %m", file->pid, file->minor);
+		if (answer)
 			files->files[nr++] = *file;
 		else
 			close(file->fd);

@@ -106,22 +106,44 @@ static int check_names(const struct survey *survey)
 
 /* ---- what is no buffer ---- */
 
-static int add_syncobjs(struct survey *survey, size_t number)
+/* Numbers that the kernel does not list are tried, which takes long: of all files at once. */
+static void *ask_file(void *arg)
+{
+	struct holdings *ret = arg;
+
+	if (!ret->is_asked)
+		return NULL;
+	ret->objects_err = drm_count_contexts(ret->fd, &ret->nr_contexts);
+	if (!ret->objects_err)
+		ret->objects_err = gem_syncobjs(ret->fd, ret->objects, &ret->pending);
+	ret->handles_err = gem_list(ret->fd, &ret->handles, &ret->nr_handles);
+	if (ret->handles_err == -EINVAL)
+		ret->unlisted_err = drm_count_objects(ret->fd, &ret->nr_unlisted);
+	return NULL;
+}
+
+static int note_file(struct survey *survey, size_t number)
+{
+	survey->holdings[number] = (struct holdings){
+		.is_asked = true, .fd = survey->request->files->files[number].fd, .objects = &survey->objects[number],
+	};
+	return 0;
+}
+
+static int check_objects(struct survey *survey, size_t number)
 {
 	const struct task_file *file = &survey->request->files->files[number];
-	uint32_t nr_contexts = 0, pending = 0;
-	int err = drm_count_contexts(file->fd, &nr_contexts);
+	const struct holdings *holdings = &survey->holdings[number];
 
-	if (!err)
-		err = gem_syncobjs(file->fd, &survey->objects[number], &pending);
-	if (err)
-		return fail(err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid, file->minor);
-	if (nr_contexts)
+	if (holdings->objects_err)
+		return fail(holdings->objects_err, "pid %d: cannot ask renderD%u for contexts and syncobjs: %m", file->pid,
+			    file->minor);
+	if (holdings->nr_contexts)
 		return fail(-EOPNOTSUPP, "pid %d: its file of renderD%u has %u contexts (graphics, video), which cannot be saved",
-			    file->pid, file->minor, nr_contexts);
-	if (pending)
+			    file->pid, file->minor, holdings->nr_contexts);
+	if (holdings->pending)
 		return fail(-EOPNOTSUPP, "pid %d: syncobj %u of its renderD%u waits for a fence that has not signalled, which "
-			    "cannot be saved: dump it again later", file->pid, pending, file->minor);
+			    "cannot be saved: dump it again later", file->pid, holdings->pending, file->minor);
 	return 0;
 }
 
@@ -183,11 +205,8 @@ static int look_at_handle(struct survey *survey, const struct task_file *file, s
 }
 
 /* Before Linux 6.18 handles are not listed, nor are mappings. @what: such buffers may be. */
-static int check_unlisted(const struct task_file *file, const char *what)
+static int check_unlisted(const struct task_file *file, int err, uint32_t count, const char *what)
 {
-	uint32_t count = 0;
-	int err = drm_count_objects(file->fd, &count);
-
 	if (err)
 		return fail(err, "pid %d: cannot ask renderD%u for its buffers: %m", file->pid, file->minor);
 	if (!count)
@@ -222,12 +241,14 @@ int share_file_is_used(const struct task_file *file)
 {
 	_cleanup_free_ struct gem_entry *entries = NULL;
 	_cleanup_(render_objects_done) struct render_objects objects = { 0 };
-	uint32_t pending;
+	uint32_t pending, nr_unlisted = 0;
 	size_t nr = 0;
 	int err = gem_list(file->fd, &entries, &nr);
 
-	if (err == -EINVAL)
-		return check_unlisted(file, "graphics, video, dma-buf imports");
+	if (err == -EINVAL) {
+		err = drm_count_objects(file->fd, &nr_unlisted);
+		return check_unlisted(file, err, nr_unlisted, "graphics, video, dma-buf imports");
+	}
 	if (!err && !nr)
 		err = gem_syncobjs(file->fd, &objects, &pending);
 	if (err)
@@ -241,8 +262,8 @@ static int collect_file(struct survey *survey, size_t number)
 {
 	const struct share_request *request = survey->request;
 	const struct task_file *file = &request->files->files[number];
-	size_t owner = request->nr_processes, nr = 0;
-	_cleanup_free_ struct gem_entry *entries = NULL;
+	const struct holdings *holdings = &survey->holdings[number];
+	size_t owner = request->nr_processes;
 	int err = 0;
 
 	/* A task without /dev/kfd knows no address space of its own. */
@@ -256,14 +277,13 @@ static int collect_file(struct survey *survey, size_t number)
 		err = check_kfd_vm_known(survey, number);
 	if (err)
 		return err;
-	err = gem_list(file->fd, &entries, &nr);
-	if (err == -EINVAL)
-		return check_unlisted(file, "VMM, IPC, graphics, video");
-	if (err)
-		return fail(err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
-	err = nr ? check_kfd_vm_known(survey, number) : 0;
-	for (size_t i = 0; !err && i < nr; i++) {
-		struct holder holder = holder_of_handle(survey, number, &entries[i]);
+	if (holdings->handles_err == -EINVAL)
+		return check_unlisted(file, holdings->unlisted_err, holdings->nr_unlisted, "VMM, IPC, graphics, video");
+	if (holdings->handles_err)
+		return fail(holdings->handles_err, "pid %d: cannot list the buffers of its renderD%u: %m", file->pid, file->minor);
+	err = holdings->nr_handles ? check_kfd_vm_known(survey, number) : 0;
+	for (size_t i = 0; !err && i < holdings->nr_handles; i++) {
+		struct holder holder = holder_of_handle(survey, number, &holdings->handles[i]);
 
 		err = look_at_handle(survey, file, &holder);
 		if (err)
@@ -364,7 +384,9 @@ int collect_all(struct survey *survey)
 
 	if (err)
 		return err;
-	err = for_each_file(survey, add_syncobjs);
+	for_each_file(survey, note_file);
+	all_at_once(survey->holdings, survey->request->files->count, sizeof(*survey->holdings), ask_file);
+	err = for_each_file(survey, check_objects);
 	if (!err)
 		err = files_find_kfd_vm(survey);
 	return err ? err : for_each_file(survey, collect_file);

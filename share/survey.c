@@ -40,9 +40,10 @@ int survey_init(struct survey *survey, const struct share_request *request)
 		.has_gpu_without_kfd = has_gpu_without_kfd(request->machine),
 		.objects = calloc(request->files->count + 1, sizeof(*survey->objects)),
 		.without_kfd_vm = calloc(request->files->count + 1, sizeof(*survey->without_kfd_vm)),
+		.holdings = calloc(request->files->count + 1, sizeof(*survey->holdings)),
 	};
 	memset(survey->own_files, -1, sizeof(survey->own_files));
-	if (!survey->objects || !survey->without_kfd_vm)
+	if (!survey->objects || !survey->without_kfd_vm || !survey->holdings)
 		return -ENOMEM;
 	survey->kfd = kfd_open();
 	return survey->kfd < 0 ? survey->kfd : 0;
@@ -56,6 +57,8 @@ void survey_done(struct survey *survey)
 				close(survey->own_files[j][i]);
 	for (size_t i = 0; survey->objects && i < survey->request->files->count; i++)
 		render_objects_done(&survey->objects[i]);
+	for (size_t i = 0; survey->holdings && i < survey->request->files->count; i++)
+		free(survey->holdings[i].handles);
 	for (size_t i = 0; i < survey->nr_dmabufs; i++)
 		close(survey->dmabufs[i]);
 	if (survey->kfd >= 0)
@@ -63,6 +66,7 @@ void survey_done(struct survey *survey)
 	free(survey->open);
 	free(survey->without_kfd_vm);
 	free(survey->objects);
+	free(survey->holdings);
 	free(survey->dmabufs);
 	free(survey->holders);
 }

@@ -42,6 +42,20 @@ struct buffer {
 	uint32_t minor; /* of the GPU whose memory it is, after survey_find_gpu() */
 };
 
+/* What a file of a render node said when it was asked. Each error is of the fields that follow it. */
+struct holdings {
+	bool is_asked; /* it is of a process that is saved */
+	int fd;
+	struct render_objects *objects;
+	int objects_err;
+	uint32_t nr_contexts, pending; /* pending: a syncobj whose fence has not signalled */
+	int handles_err; /* -EINVAL: they are not listed */
+	struct gem_entry *handles;
+	size_t nr_handles;
+	int unlisted_err;
+	uint32_t nr_unlisted;
+};
+
 struct open_buffer {
 	uint64_t inode;
 	uint32_t buffer;
@@ -52,6 +66,7 @@ struct survey {
 	struct holder *holders;
 	size_t nr_holders, nr_kfd_holders; /* the first nr_kfd_holders are sorted by name */
 	struct render_objects *objects; /* one for each file */
+	struct holdings *holdings;	/* likewise (collect.c) */
 	bool *without_kfd_vm;		/* likewise: the KFD's address space is that of another file */
 	int *dmabufs;			/* of handles and descriptors */
 	size_t nr_dmabufs;

@@ -97,7 +97,8 @@ STUB(void, render_objects_done, (struct render_objects *objects), /* nothing */)
 /* ---- files of the tasks: one has a syncobj ---- */
 
 static int its_file;
-static unsigned int nr_probed;
+/* Each file that is asked waits until so many are asked. */
+static _Atomic unsigned int nr_probed, wait_for_probed;
 
 int gem_list(int fd, struct gem_entry **ret, size_t *nr)
 {
@@ -116,7 +117,15 @@ int drm_count_contexts(int fd, uint32_t *ret)
 
 int gem_syncobjs(int fd, struct render_objects *objects, uint32_t *ret_pending)
 {
+	double end = monotonic_seconds() + 10;
+
 	nr_probed++;
+	while (nr_probed < wait_for_probed && monotonic_seconds() < end)
+		usleep(1000);
+	if (nr_probed < wait_for_probed) {
+		wait_for_probed = 0; /* the others need not wait, too */
+		return -ETIMEDOUT;
+	}
 	objects->nr_syncobjs = fd == its_file;
 	*ret_pending = 0;
 	return 0;
@@ -164,7 +173,7 @@ static struct survey survey;
 static int begin(void **unused)
 {
 	log_clear();
-	nr_opened = nr_imported = nr_probed = 0;
+	nr_opened = nr_imported = nr_probed = wait_for_probed = 0;
 	files = (struct task_files){ 0 };
 	bytes = BYTES;
 	answer = 0x1111;
@@ -273,9 +282,10 @@ FIXTURE_TEST(files_of_one_node_are_probed_once_to_tell_them_apart)
 	for (unsigned int i = 0; i < ARRAY_SIZE(file); i++)
 		file[i] = (struct task_file){ .pid = 100, .minor = 128, .fd = 1000 + (int)i };
 	its_file = 1002;
-	files = (struct task_files){ .files = file, .count = ARRAY_SIZE(file) };
 	survey_done(&survey);
+	files = (struct task_files){ .files = file, .count = ARRAY_SIZE(file) };
 	assert_int_equal(survey_init(&survey, &request), 0);
+	wait_for_probed = ARRAY_SIZE(file);
 	assert_int_equal(collect_all(&survey), 0);
 	for (unsigned int i = 0; i < ARRAY_SIZE(file); i++)
 		assert_int_equal(survey.without_kfd_vm[i], i != 2);
