@@ -148,7 +148,8 @@ int survey_inode(int fd, uint64_t *ret);
 int survey_is_home(struct survey *survey, uint32_t minor, int dmabuf_fd, uint32_t known);
 
 /*
- * The actual id of the GPU whose memory a dma-buf is. @known: likewise. 0; -EINVAL: the memory is not of an AMD GPU that the KFD drives; other -errno. No messages.
+ * The actual id of the GPU whose memory a dma-buf is. @known: likewise. 0; -EINVAL: the memory is not of an AMD GPU that the
+ * KFD drives; other -errno. No messages.
  */
 int survey_ask_gpu(struct survey *survey, int dmabuf_fd, uint32_t known, uint32_t *ret);
 
