@@ -195,6 +195,13 @@ static void make_processes(int nr)
 	}
 }
 
+/* A process that is killed; its cgroup stays. */
+static void end_process(int number)
+{
+	models[number].has_ended = true;
+	models[number].is_in_own = false;
+}
+
 static void make_process(void)
 {
 	make_processes(1);
@@ -1925,8 +1932,7 @@ TEST(a_suspended_process_that_is_killed_leaves_nothing)
 
 		make_process();
 		assert_int_equal(run(suspend_once, 0, 0), 0);
-		model->has_ended = true;
-		model->is_in_own = false;
+		end_process(0);
 		assert_true(model->has_own);
 		assert_int_equal(by_state ? suspend_ask(PID, &info) : run(resume_once, 0, 0), 0);
 		assert_false(model->has_own);
@@ -2299,8 +2305,7 @@ TEST(a_locked_process_that_has_ended_is_not_said_to_run)
 {
 	make_processes(2);
 	assert_int_equal(run(lock_once, 0, 0), 0);
-	models[1].has_ended = true;
-	models[1].is_in_own = false;
+	end_process(1);
 	assert_int_equal(run(checkpoint_once, 0, 0), 1);
 	assert_int_equal(run(checkpoint_in_vain, 0, 0), 0);
 	assert_int_equal(run(unlock_once, 0, 0), 0);
@@ -2431,8 +2436,7 @@ TEST(the_process_that_lacks_memory_is_named)
 {
 	make_processes(2);
 	assert_int_equal(run(suspend_once, 0, 0), 0);
-	models[0].has_ended = true;
-	models[0].is_in_own = false;
+	end_process(0);
 	model = &models[1];
 	model->room = PAGE;
 	models[0].room = PAGE;
