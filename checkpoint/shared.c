@@ -110,7 +110,7 @@ int shared_check_losses(const struct shared *shared)
 		uint32_t losses = 0;
 		int err;
 
-		/* The first call on a file of another process takes 10 to 30 ms (drm_file_update_pid() of Linux 6.12). */
+		/* By a file of criu's own: the first call on a task's file would wait for RCU (kernel/tasks.c). */
 		if (fd < 0)
 			fd = criu_kept_file(gpu->store_id);
 		err = fd < 0 ? fd : losses_of_file(gpu->minor, fd, &losses);

@@ -331,8 +331,8 @@ static void *ask_driver(void *arg)
 }
 
 /*
- * Leaves out render nodes of other drivers. The first call of another process on a file of a render node waits for readers
- * of RCU, 10 to 30 ms (drm_file_update_pid() of Linux 6.12), and those of several threads wait together.
+ * Leaves out render nodes of other drivers. The first call of another process on a file of a render node waits until readers
+ * of RCU are done (drm_file_update_pid() of Linux 6.12). Threads wait together.
  */
 static int drop_others(struct task_files *files, int (*is_amd)(int fd), bool uses_threads)
 {

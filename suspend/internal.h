@@ -295,8 +295,10 @@ bool freezer_release(struct process *process);
  */
 int freezer_change_to_signal(struct process *process);
 void freezer_change_to_cgroup(struct process *process);
-/* Parents that have stopped for processes which SIGSTOP does not hold any more. As long as a record says that it does, a
- * resume continues them. */
+/*
+ * Continues parents that have stopped with a process, but for those above one that SIGSTOP alone holds. It comes before the
+ * records are written or removed: if the command is killed first, they still say SIGSTOP, and a resume continues the parents.
+ */
 void freezer_continue_parents(struct batch *batch);
 /* The end of calls: freezes again what others had frozen, and have not thawed meanwhile, and continues parents. */
 void freezer_end(struct batch *batch);

@@ -213,7 +213,7 @@ void suspend_dump_stop(struct suspend_dump *dump, pid_t pid)
 	int err = suspend_list(0, &suspended, &nr_suspended);
 	double end;
 
-	/* In most dumps: to look for descendants means to look at all processes. */
+	/* Most dumps have none, and to look for descendants is to look at all processes. */
 	if (!err && !nr_suspended)
 		return;
 	err = array_add(pids, nr, pid);
