@@ -263,7 +263,6 @@ static int checkpoint_all(struct dump *dump, bool *ret_busy)
 					      kfd_checkpoint(process->file.fd, process->file.pid, &process->state);
 		if (err)
 			return err;
-		placeholders_drop(&process->state);
 		*ret_busy |= has_own_queues(process) &&
 			     limits_are_busy(&process->state, dump->machine, &dump->driver, dump->is_forced);
 	}

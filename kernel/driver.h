@@ -157,7 +157,7 @@ void fold_queues(struct kfd_state *state, const struct topology *machine);
  * local GPU needs. Ranges, where ROCm has it, are restored at RESUME, and not where a BO is mapped. So a BO is the
  * placeholder while RESTORE runs: user memory at an address that no process can have, so that it has no pages, ever. Then its
  * mapping is cleared through the render node, as the KFD would not unmap what a queue uses. The BO, mapped nowhere, stays
- * until the process ends, under a handle far above the program's, and is left out of later dumps.
+ * until the process ends, under a handle far above the program's, and kfd_checkpoint() leaves it out.
  */
 
 /*
@@ -168,8 +168,5 @@ int placeholders_find(struct kfd_state *state, const struct topology *machine, c
 
 /* kfd_restore() with what was found. */
 int driver_restore(int kfd, struct kfd_state *state);
-
-/* Takes what an earlier restore has left out of the state that CHECKPOINT gave. */
-void placeholders_drop(struct kfd_state *state);
 
 #endif

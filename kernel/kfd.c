@@ -251,7 +251,11 @@ static int take_state(int fd, struct kfd_state *state)
 	if (!state->devices || !state->bos || !state->priv_data)
 		return -ENOMEM;
 	err = exchange_state(fd, KFD_CRIU_OP_CHECKPOINT, state);
-	return err ? err : records_read(state, state->nr_devices);
+	if (!err)
+		err = records_read(state, state->nr_devices);
+	if (!err)
+		records_drop_placeholders(state);
+	return err;
 }
 
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state)
@@ -289,13 +293,18 @@ int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint3
 {
 	int err = checkpoint_with(fd, state, nr_bos, ret);
 
-	for (uint32_t i = 1; err == -EINVAL && i <= max_difference; i++) {
+	/* A RESTORE may have left a placeholder for each queue. */
+	for (uint32_t i = 1; err == -EINVAL && i <= max_difference + state->nr_queues; i++) {
 		err = checkpoint_with(fd, state, nr_bos + i, ret);
-		if (err == -EINVAL && i <= nr_bos)
+		if (err == -EINVAL && i <= nr_bos && i <= max_difference)
 			err = checkpoint_with(fd, state, nr_bos - i, ret);
 	}
-	if (!err)
+	if (!err && ret->nr_records <= nr_bos + max_difference && ret->nr_records + max_difference >= nr_bos)
 		return 0;
+	if (!err) {
+		kfd_state_done(ret);
+		err = -EINVAL;
+	}
 	return fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid,
 		    hint(err));
 }

@@ -99,8 +99,8 @@ int kfd_pause(int fd, pid_t pid, struct kfd_state *state);
 int kfd_unpause(int fd);
 
 /*
- * Takes the state of a paused process. *state has the counts of kfd_pause(); on
- * success also the rest, with dma-buf fds. -errno after fail().
+ * Takes the state of a paused process. *state has the counts of kfd_pause(); on success also the rest, with dma-buf fds,
+ * and without the placeholders of an earlier RESTORE (driver.h). -errno after fail().
  */
 int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state);
 

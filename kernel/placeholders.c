@@ -102,12 +102,3 @@ int driver_restore(int kfd, struct kfd_state *state)
 	records_selection_done(&whole);
 	return err;
 }
-
-void placeholders_drop(struct kfd_state *state)
-{
-	struct bo_record bo;
-
-	for (size_t i = state->nr_bos; i-- > 0;)
-		if (!records_bo(state, i, &bo) && bo.user_address == RECORDS_NO_MEMORY)
-			records_drop_bo(state, i);
-}

@@ -445,11 +445,17 @@ void records_selection_done(struct kfd_state *selection)
 	kfd_state_done(selection);
 }
 
-void records_drop_bo(struct kfd_state *state, size_t i)
+void records_drop_placeholders(struct kfd_state *state)
 {
-	records_cut(state, state->bos_at + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
-	memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
-	state->nr_records = --state->nr_bos;
+	struct bo_record bo;
+
+	for (size_t i = state->nr_bos; i-- > 0;) {
+		if (records_bo(state, i, &bo) || bo.user_address != RECORDS_NO_MEMORY)
+			continue;
+		records_cut(state, state->bos_at + i * BO_RECORD_SIZE, BO_RECORD_SIZE);
+		memmove(&state->bos[i], &state->bos[i + 1], (state->nr_bos - i - 1) * sizeof(*state->bos));
+		state->nr_records = --state->nr_bos;
+	}
 }
 
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id)

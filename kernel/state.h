@@ -271,8 +271,8 @@ int records_select(const struct kfd_state *state, const bool *keep, const struct
 void records_take_results(struct kfd_state *state, const bool *keep, struct kfd_state *selection);
 void records_selection_done(struct kfd_state *selection);
 
-/* Takes BO number @i, which has no dma-buf, out of a state to which nothing was added. */
-void records_drop_bo(struct kfd_state *state, size_t i);
+/* Takes the placeholders of no memory, which an earlier RESTORE has left, out of a state to which nothing was added. */
+void records_drop_placeholders(struct kfd_state *state);
 
 /* Whether a process has an SDMA queue on a GPU, by its user gpu id. */
 bool records_have_sdma_queue(const struct kfd_state *state, uint32_t gpu_id);

@@ -54,7 +54,7 @@ static void find_placeholders(struct kfd_state *state, const struct topology *gp
 	for (uint32_t i = 0; i < state->nr_placeholders; i++)
 		expect(!records_bo(&whole, i, &record) && record.user_address == RECORDS_NO_MEMORY && whole.bos[i].addr &&
 		       whole.bos[i].size % 4096 == 0);
-	placeholders_drop(&whole);
+	records_drop_placeholders(&whole);
 	expect(!whole.nr_bos && whole.priv_size == state->priv_size &&
 	       !memcmp(whole.priv_data, state->priv_data, state->priv_size));
 	records_selection_done(&whole);

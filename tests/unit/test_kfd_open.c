@@ -85,13 +85,25 @@ int hide_end(struct hide *hide)
 }
 
 static uint32_t nr_bos, nr_tries; /* of a process whose state is taken again */
+static uint32_t nr_placeholders;  /* its last BOs, left by a RESTORE */
 
 static int checkpoint(const struct kfd_ioctl_criu_args *args)
 {
+	uint8_t *records = (uint8_t *)(uintptr_t)args->priv_data;
+	const uint32_t version = 1;
+	const uint64_t no_memory = RECORDS_NO_MEMORY;
+
 	assert_int_equal(args->op, KFD_CRIU_OP_CHECKPOINT);
 	nr_tries++;
 	errno = EINVAL;
-	return args->num_bos == nr_bos ? 0 : -1;
+	if (args->num_bos != nr_bos)
+		return -1;
+	if (!nr_placeholders)
+		return 0;
+	memcpy(records, &version, sizeof(version));
+	for (uint32_t i = nr_bos - nr_placeholders; i < nr_bos; i++)
+		memcpy(records + 16 + i * (uint64_t)BO_RECORD_SIZE, &no_memory, sizeof(no_memory));
+	return 0;
 }
 
 int __wrap_ioctl(int fd, unsigned long request, void *arg)
@@ -117,6 +129,7 @@ static int setup(void **state)
 	shown = 2;
 	reset_ms = slept_us = 0;
 	reset_error = EINVAL;
+	nr_placeholders = 0;
 	gpu_ids = "07";
 	begin_error = end_error = ioctl_error = 0;
 	hidden = was_hidden = false;
@@ -152,6 +165,30 @@ FIXTURE_TEST(the_state_of_100000_buffers_is_taken_again_in_three_attempts)
 	}
 	nr_bos = 60000;
 	assert_int_equal(kfd_checkpoint_again(7, 1, &state, 50000, 8, &(struct kfd_state){ 0 }), -EINVAL);
+	fail_clear();
+}
+
+/* A process that was restored where RESTORE wants them has one for each queue at most. */
+FIXTURE_TEST(placeholders_of_a_restore_are_no_buffers_that_the_process_has_made)
+{
+	const struct kfd_state state = { .nr_devices = 1, .nr_bos = 9, .nr_records = 9, .nr_queues = 2,
+					 .priv_size = 16 + 9 * BO_RECORD_SIZE };
+	struct kfd_state now = { 0 };
+
+	for (nr_placeholders = 0; nr_placeholders <= 2; nr_placeholders++) {
+		nr_bos = 5 + nr_placeholders;
+		assert_int_equal(kfd_checkpoint_again(7, 1, &state, 5, 0, &now), 0);
+		assert_int_equal(now.nr_records, 5);
+		assert_int_equal(now.priv_size, 16 + 5 * BO_RECORD_SIZE);
+		kfd_state_done(&now);
+	}
+	for (nr_bos = 4; nr_bos <= 8; nr_bos++) {
+		nr_placeholders = nr_bos == 8 ? 3 : 0;
+		if (nr_bos == 5)
+			continue;
+		assert_int_equal(kfd_checkpoint_again(7, 1, &state, 5, 0, &now), -EINVAL);
+		assert_null(now.bos);
+	}
 	fail_clear();
 }
 

@@ -260,13 +260,13 @@ FIXTURE_TEST(they_are_no_part_of_a_later_state)
 	assert_int_equal(whole.nr_bos, 3);
 	/* The first one is a stand-in, too. */
 	memcpy(whole.priv_data + 8 + 3 * 8, whole.priv_data + 8 + 3 * 8 + 2 * 272, 272);
-	placeholders_drop(&whole);
+	records_drop_placeholders(&whole);
 	assert_int_equal(whole.nr_bos, 1);
 	assert_int_equal(whole.bos[0].addr, 2 << 20);
 	assert_int_equal(whole.priv_size, given.size - 272);
 	assert_memory_equal(whole.priv_data, before, 8 + 3 * 8 + 272);
 	assert_memory_equal(whole.priv_data + 8 + 3 * 8 + 272, before + 8 + 3 * 8 + 2 * 272, given.size - 8 - 3 * 8 - 2 * 272);
-	placeholders_drop(&whole);
+	records_drop_placeholders(&whole);
 	assert_int_equal(whole.nr_bos, 1);
 	records_selection_done(&whole);
 }
