@@ -201,21 +201,14 @@ static int read_locked_state(struct process *process)
 {
 	const struct kfd_state *then = &process->gpu.state;
 	struct record_head *head = &process->head;
-	struct kfd_state state = {
-		.pid = then->pid,
-		.nr_devices = then->nr_devices,
-		.nr_bos = then->nr_bos,
-		.nr_records = then->nr_records,
-		.nr_objects = then->nr_objects,
-		.priv_size = then->priv_size,
-	};
+	struct kfd_state state = { 0 };
 	uint32_t minor = 0;
 	int err = resets_find(head, &minor);
 
 	if (!err && minor)
 		err = fail(-EIO, "pid %d: the driver has reset the GPU of renderD%u since it was locked: unlock it", head->pid, minor);
 	if (!err)
-		err = kfd_checkpoint(process->gpu.file.fd, head->pid, &state);
+		err = kfd_checkpoint_again(process->gpu.file.fd, head->pid, then, then->nr_records, 0, &state);
 	if (err)
 		return err;
 	kfd_state_done(&process->gpu.state);
