@@ -356,26 +356,34 @@ int drm_call(int fd, unsigned long op, void *args)
 	return err;
 }
 
-void all_at_once(void *items, size_t nr, size_t size, void *(*step)(void *item))
+/* Threads take memory and numbers of the cgroup, which may have limits. */
+#define MOST_THREADS 512u
+
+static void some_at_once(char *items, size_t nr, size_t size, void *(*step)(void *item))
 {
 	struct {
 		pthread_t thread;
 		bool is_started;
-	} *threads = calloc(nr + 1, sizeof(*threads));
+	} threads[MOST_THREADS];
 	sigset_t all, before;
 
 	/* The caller's signals, such as criu's, belong to its own thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (size_t i = 0; threads && i < nr; i++)
-		threads[i].is_started = !pthread_create(&threads[i].thread, NULL, step, (char *)items + i * size);
+	for (size_t i = 0; i < nr; i++)
+		threads[i].is_started = !pthread_create(&threads[i].thread, NULL, step, items + i * size);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	for (size_t i = 0; i < nr; i++)
-		if (threads && threads[i].is_started)
+		if (threads[i].is_started)
 			pthread_join(threads[i].thread, NULL);
 		else
-			step((char *)items + i * size);
-	free(threads);
+			step(items + i * size);
+}
+
+void all_at_once(void *items, size_t nr, size_t size, void *(*step)(void *item))
+{
+	for (size_t i = 0; i < nr; i += MOST_THREADS)
+		some_at_once((char *)items + i * size, nr - i < MOST_THREADS ? nr - i : MOST_THREADS, size, step);
 }
 
 /* ---- time ---- */

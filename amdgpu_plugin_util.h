@@ -293,8 +293,8 @@ int call_ioctl(int fd, unsigned long op, void *args);
 int drm_call(int fd, unsigned long op, void *args);
 
 /*
- * Calls @step with each of @nr items of @size bytes, all of them at the same time, in threads that take no signals and have
- * ended on return. Where no thread can be had, one after the other. @step writes no messages.
+ * Calls @step with each of @nr items of @size bytes, up to 512 of them at the same time, in threads that take no signals and
+ * have ended on return. Where no thread can be had, one after the other. @step writes no messages.
  */
 void all_at_once(void *items, size_t nr, size_t size, void *(*step)(void *item));
 

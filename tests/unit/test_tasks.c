@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -198,6 +199,31 @@ TEST(all_files_are_asked_for_their_driver_at_once)
 	assert_int_equal(files.count, 5 + NR_FILES);
 	task_files_done(&files);
 	end_child(pid);
+}
+
+static _Atomic unsigned int nr_running, most_running;
+
+static void *count_running(void *item)
+{
+	unsigned int now = ++nr_running, most = most_running;
+
+	while (now > most && !atomic_compare_exchange_weak(&most_running, &most, now))
+		;
+	usleep(300000);
+	nr_running--;
+	++*(unsigned char *)item;
+	return NULL;
+}
+
+/* So many threads would take all the memory, or all the numbers, of a small cgroup. */
+TEST(thousands_of_files_do_not_mean_thousands_of_threads)
+{
+	unsigned char items[2000] = { 0 };
+
+	all_at_once(items, ARRAY_SIZE(items), 1, count_running);
+	assert_in_range(most_running, 2, 512);
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+		assert_int_equal(items[i], 1);
 }
 
 TEST(a_node_that_does_not_say_its_driver_is_an_error)
