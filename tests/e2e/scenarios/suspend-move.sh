@@ -94,6 +94,10 @@ echo "# the same GPU"
 suspends
 moves "on the same GPU"
 comes_back "on the same GPU"
+for step in lock checkpoint restore unlock; do
+	tool_run "$step" "${job_pids[@]}" || [ $? -eq 3 ] || fail "restored, then $step: $(<"$work/tool.out")"
+done
+job_goes
 
 echo "# the other GPU; a directory; the images are removed before the resume"
 suspends -D "$work/data"
