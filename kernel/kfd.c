@@ -299,12 +299,12 @@ int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint3
 		if (err == -EINVAL && i <= nr_bos && i <= max_difference)
 			err = checkpoint_with(fd, state, nr_bos - i, ret);
 	}
-	if (!err && ret->nr_records <= nr_bos + max_difference && ret->nr_records + max_difference >= nr_bos)
-		return 0;
-	if (!err) {
+	if (!err && (ret->nr_records > nr_bos + max_difference || ret->nr_records + max_difference < nr_bos)) {
 		kfd_state_done(ret);
 		err = -EINVAL;
 	}
+	if (!err)
+		return 0;
 	return fail(err, "pid %d: cannot ask which buffers it has now: %m%s", pid,
 		    hint(err));
 }

@@ -106,7 +106,8 @@ int kfd_checkpoint(int fd, pid_t pid, struct kfd_state *state);
 
 /*
  * The same of a paused process whose state was taken before, as *state says, and that has other BOs now: @nr_bos, or up to
- * @max_difference more or fewer. The kernel's log has a line for each number that is wrong. *ret is a state of its own.
+ * @max_difference more or fewer, placeholders not counted. The kernel's log has a line for each number that is wrong. *ret is
+ * a state of its own.
  */
 int kfd_checkpoint_again(int fd, pid_t pid, const struct kfd_state *state, uint32_t nr_bos, uint32_t max_difference,
 			 struct kfd_state *ret);
