@@ -356,7 +356,7 @@ int drm_call(int fd, unsigned long op, void *args)
 	return err;
 }
 
-/* Threads take memory and numbers of the cgroup, which may have limits. */
+/* A thread takes memory and a pid of the cgroup, and both may be limited. */
 #define MOST_THREADS 512u
 
 static void some_at_once(char *items, size_t nr, size_t size, void *(*step)(void *item))

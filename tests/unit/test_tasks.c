@@ -6,8 +6,8 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -215,7 +215,7 @@ static void *count_running(void *item)
 	return NULL;
 }
 
-/* So many threads would take all the memory, or all the numbers, of a small cgroup. */
+/* A thread for each would take all the memory, or all the pids, of a small cgroup. */
 TEST(thousands_of_files_do_not_mean_thousands_of_threads)
 {
 	unsigned char items[2000] = { 0 };
